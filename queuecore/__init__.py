@@ -1,0 +1,1 @@
+"""The queue runtime: messages, names, routing, providers and consuming. Plain typed Python."""

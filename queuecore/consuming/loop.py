@@ -1,0 +1,132 @@
+"""The life of one partition: poll, handle, put aside what keeps failing, commit."""
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
+
+from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.consuming.handlers import Handler, context_of
+from queuecore.deadletter.envelope import FailureStory, describe_exception, to_letter
+from queuecore.messages import Record
+from queuecore.processing import RetryFailed
+from queuecore.providers.base import Provider, ProviderPartition
+from queuecore.sending import send_and_wait
+from queuecore.topics import ServiceType, TopicPartitionInfo, dead_letter_partition, group_name
+
+logger = logging.getLogger(__name__)
+
+_LETTER_ACK_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedPartition:
+    """What a loop needs to know about its queue. Equal ones need no restart."""
+
+    queue_id: str
+    queue: str
+    service_type: ServiceType
+    info: TopicPartitionInfo
+    handler: str
+    poll_interval_ms: int
+    retry: RetryFailed = field(default_factory=RetryFailed)
+
+    @property
+    def group(self) -> str:
+        tenant: UUID | None = self.info.tenant_id
+        return group_name(self.service_type, self.queue, tenant, self.info.partition)
+
+
+class Outcomes(Protocol):
+    """Told of each message before its offset is committed, so what it stores is never behind the commit."""
+
+    def succeeded(self, record: Record) -> None: ...
+
+    def dead_lettered(self, record: Record, story: FailureStory) -> None: ...
+
+
+class PartitionLoop:
+    """At least once, in order. Runs on the thread that calls `run`; `stop` may come from any thread."""
+
+    def __init__(
+        self,
+        spec: ConsumedPartition,
+        provider: Provider,
+        handle: Handler,
+        outcomes: Outcomes,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.spec = spec
+        self._provider = provider
+        self._handle = handle
+        self._outcomes = outcomes
+        self._clock = clock
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Finish the message at hand, commit what is done, return from `run`."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Consume until stopped. An error of the provider ends it, and nothing uncommitted is lost."""
+        consumer = self._provider.consumer(self.spec.group)
+        try:
+            consumer.subscribe([self.spec.info])
+            while not self._stopping.is_set():
+                records = consumer.poll(self.spec.poll_interval_ms)
+                if records and (done := self._process(records)) is not None:
+                    consumer.commit({ProviderPartition.of(self.spec.info): done})
+        finally:
+            consumer.stop()
+
+    def _process(self, records: list[Record]) -> int | None:
+        """The offset below which all is done, or None where stopping came before the first."""
+        done = None
+        for record in records:
+            if not self._deliver(record):
+                break
+            done = record.offset + 1
+        return done
+
+    def _deliver(self, record: Record) -> bool:
+        """Hand over one message until it succeeds or is given up. False: stopped first, it is not done."""
+        state = self.spec.retry.state()
+        first_failed_at_ms = 0
+        while not self._stopping.is_set():
+            try:
+                self._handle(record, context_of(record, self.spec.queue, state.failures + 1))
+            except Exception as error:
+                first_failed_at_ms = first_failed_at_ms or self._clock.now_ms()
+                pause_ms = state.pause_before_next_ms()
+                if pause_ms is None:
+                    self._give_up(record, error, state.failures, first_failed_at_ms)
+                    return True
+                self._stopping.wait(pause_ms / 1000)
+            else:
+                self._outcomes.succeeded(record)
+                return True
+        return False
+
+    def _give_up(self, record: Record, error: Exception, attempts: int, first_failed_at_ms: int) -> None:
+        """Write the letter and wait for its acknowledgement: only then may the original count as done."""
+        story = self._story(record, error, attempts, first_failed_at_ms)
+        target = dead_letter_partition(self.spec.info)
+        send_and_wait(self._provider.producer(), target, to_letter(record, story), _LETTER_ACK_S)
+        self._outcomes.dead_lettered(record, story)
+
+    def _story(self, record: Record, error: Exception, attempts: int, first_failed_at_ms: int) -> FailureStory:
+        return FailureStory(
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            timestamp_ms=record.timestamp_ms,
+            queue_id=self.spec.queue_id,
+            group=self.spec.group,
+            handler=self.spec.handler,
+            reason="retries_exhausted",
+            attempts=attempts,
+            first_failed_at_ms=first_failed_at_ms,
+            failed_at_ms=self._clock.now_ms(),
+            **describe_exception(error),
+        )

@@ -1,0 +1,1 @@
+"""Where messages live. Every provider keeps the contract in `base`."""

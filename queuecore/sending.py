@@ -1,0 +1,36 @@
+"""Sending for callers that want to wait for the answer."""
+
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+
+from queuecore.errors import ProviderUnavailable, QueueError
+from queuecore.messages import QueueMessage, RecordMetadata
+from queuecore.providers.base import QueueProducer
+from queuecore.topics import TopicPartitionInfo
+
+
+def send(producer: QueueProducer, info: TopicPartitionInfo, message: QueueMessage) -> "Future[RecordMetadata]":
+    """Start sending; the future ends with the metadata or a QueueError."""
+    stored: Future[RecordMetadata] = Future()
+
+    def settle(metadata: RecordMetadata | None, error: QueueError | None) -> None:
+        if metadata is not None:
+            stored.set_result(metadata)
+        else:
+            stored.set_exception(error or QueueError("the provider gave neither metadata nor an error"))
+
+    producer.send(info, message, settle)
+    return stored
+
+
+def send_and_wait(
+    producer: QueueProducer, info: TopicPartitionInfo, message: QueueMessage, timeout_s: float
+) -> RecordMetadata:
+    """Send one message and return where it was stored. ProviderUnavailable when no answer came in time; the
+    message may then still be stored."""
+    try:
+        return send(producer, info, message).result(timeout_s)
+    except FutureTimeout:
+        raise ProviderUnavailable(
+            f"{info} did not acknowledge the message within {timeout_s:g} s; look at the provider, then send again"
+        ) from None

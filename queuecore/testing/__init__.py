@@ -1,0 +1,1 @@
+"""What helps to test and to try out code that uses Switchyard."""

@@ -1,0 +1,130 @@
+"""What every provider promises to those who send."""
+# ruff: noqa: S101
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from uuid import UUID, uuid4
+
+import pytest
+
+from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError, UnknownTopic
+from queuecore.messages import Key, QueueMessage, RecordMetadata
+from queuecore.providers.base import Provider, ProviderPartition, QueueProducer, TopicSpec
+from queuecore.sending import send
+from queuecore.testing.contract.kit import Answers, ContractKit, Subscribe, send_all, settle, take
+from queuecore.testing.waiting import DEADLINE_S, wait_until
+from queuecore.topics import TopicPartitionInfo
+
+
+class SendingContract(ContractKit):
+    """Answers, order, and what a bad message does to the others: nothing."""
+
+    def test_a_send_is_answered_with_its_place_and_rising_offsets(
+        self, provider: Provider, info: TopicPartitionInfo
+    ) -> None:
+        before_ms = time.time_ns() // 1_000_000
+        stored = send_all(provider, info, b"a", b"b", b"c")
+        after_ms = time.time_ns() // 1_000_000
+        assert [one.offset for one in stored] == [0, 1, 2]
+        assert {(one.topic, one.partition) for one in stored} == {(info.full_topic_name, 0)}
+        assert all(before_ms <= one.timestamp_ms <= after_ms for one in stored)
+
+    def test_each_callback_runs_once_and_on_the_producers_thread(
+        self, producer: QueueProducer, info: TopicPartitionInfo
+    ) -> None:
+        unknown = TopicPartitionInfo("contract-there-is-no-such-topic", 0)
+        good, too_large, lost = Answers(), Answers(), Answers()
+        producer.send(info, QueueMessage(None, b"good"), good)
+        producer.send(info, QueueMessage(None, bytes(2 * 1024 * 1024)), too_large)
+        producer.send(unknown, QueueMessage(None, b"lost"), lost)
+        assert producer.flush(DEADLINE_S)
+        producer.stop()
+        assert [len(answers.given) for answers in (good, too_large, lost)] == [1, 1, 1]
+        assert threading.get_ident() not in good.threads | too_large.threads | lost.threads
+
+    def test_a_callback_that_raises_harms_nobody_else(self, producer: QueueProducer, info: TopicPartitionInfo) -> None:
+        def broken(_metadata: RecordMetadata | None, _error: QueueError | None) -> None:
+            raise RuntimeError("a bug of the caller's")
+
+        producer.send(info, QueueMessage(None, b"first"), broken)
+        assert send(producer, info, QueueMessage(None, b"second")).result(DEADLINE_S).offset == 1
+
+    def test_an_unknown_topic_fails_its_own_callback_only(
+        self, producer: QueueProducer, info: TopicPartitionInfo, inner: list[TopicPartitionInfo]
+    ) -> None:
+        no_topic = TopicPartitionInfo("contract-there-is-no-such-topic", 0)
+        no_partition = TopicPartitionInfo(inner[0].topic, 3, use_internal_partition=True)
+        targets = [info, no_topic, no_partition, info]
+        errors = settle([send(producer, target, QueueMessage(None, b"x")) for target in targets])
+        assert [type(error) for error in errors] == [type(None), UnknownTopic, UnknownTopic, type(None)]
+
+    def test_a_topic_that_is_created_later_is_found(self, provider: Provider, producer: QueueProducer) -> None:
+        info = TopicPartitionInfo(f"contract-late-{uuid4().hex[:12]}", 0)
+        assert type(settle([send(producer, info, QueueMessage(None, b"early"))])[0]) is UnknownTopic
+        provider.admin().create_topics([TopicSpec(info.full_topic_name)])
+        wait_until(lambda: settle([send(producer, info, QueueMessage(None, b"late"))]) == [None])
+
+    def test_a_message_that_is_too_large_fails_its_own_callback_only(
+        self, producer: QueueProducer, info: TopicPartitionInfo
+    ) -> None:
+        sizes = [1, 2 * 1024 * 1024, 1_000_000]
+        errors = settle([send(producer, info, QueueMessage(None, bytes(size))) for size in sizes])
+        assert [type(error) for error in errors] == [type(None), PayloadTooLarge, type(None)]
+
+    def test_a_message_that_cannot_be_encoded_fails_its_own_callback_only(
+        self, producer: QueueProducer, info: TopicPartitionInfo
+    ) -> None:
+        headers: list[Mapping[str, bytes]] = [{}, {"\udc80": b"a lone surrogate"}, {}]
+        errors = settle([send(producer, info, QueueMessage(None, b"x", one)) for one in headers])
+        assert [type(error) for error in errors] == [type(None), QueueError, type(None)]
+
+    def test_flush_returns_when_every_callback_has_run(self, producer: QueueProducer, info: TopicPartitionInfo) -> None:
+        answers = [Answers() for _ in range(200)]
+        for one in answers:
+            producer.send(info, QueueMessage(None, b"x"), one)
+        assert producer.flush(DEADLINE_S)
+        assert all(len(one.given) == 1 for one in answers)
+
+    def test_stop_answers_what_was_sent_and_refuses_what_comes_later(
+        self, producer: QueueProducer, info: TopicPartitionInfo
+    ) -> None:
+        answers = [Answers() for _ in range(200)]
+        for one in answers:
+            producer.send(info, QueueMessage(None, b"x"), one)
+        producer.stop()
+        assert all(len(one.given) == 1 and one.given[0][1] is None for one in answers)
+        with pytest.raises(ProviderUnavailable, match="stopped"):
+            producer.send(info, QueueMessage(None, b"too late"), Answers())
+        assert producer.flush(DEADLINE_S)
+        producer.stop()
+
+    @pytest.mark.parametrize(
+        "key", [UUID("784f394c-42b6-435a-983c-b7beff2784f9"), b"device-7", b"", b"\x00\xff" * 18, None], ids=repr
+    )
+    def test_key_headers_and_data_come_back_unchanged(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe, key: Key
+    ) -> None:
+        headers = {"ts": b"\x00\x00\x01\x8b\xcf\xe5h\x00", "größe": b"", "producerId": b"here"}
+        message = QueueMessage(key, b"\x00\xff data", headers)
+        metadata = send(provider.producer(), info, message).result(DEADLINE_S)
+        [record] = take(consumers(provider, group, [info]), 1)
+        assert (record.key, dict(record.headers), record.data) == (key, headers, message.data)
+        place = (metadata.topic, metadata.partition, metadata.offset, metadata.timestamp_ms)
+        assert (record.topic, record.partition, record.offset, record.timestamp_ms) == place
+
+    def test_a_message_may_be_empty(self, provider: Provider, info: TopicPartitionInfo) -> None:
+        send_all(provider, info, b"")
+        with closing(provider.reader()) as reader:
+            [record] = reader.read(ProviderPartition.of(info), 0, 10)
+        assert (record.key, dict(record.headers), record.data) == (None, {}, b"")
+
+    def test_a_partition_keeps_its_order(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        sent = [str(number).encode() for number in range(1_200)]
+        send_all(provider, info, *sent)
+        records = take(consumers(provider, group, [info]), len(sent))
+        assert [record.data for record in records] == sent
+        assert [record.offset for record in records] == list(range(len(sent)))

@@ -1,0 +1,29 @@
+"""The error tree: stable codes, and nothing lost between processes."""
+
+import pickle
+
+import pytest
+
+from queuecore import errors
+from queuecore.errors import ProviderUnavailable, QueueError
+
+TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, QueueError)]
+
+
+@pytest.mark.parametrize("kind", TREE)
+def test_an_error_pickles_with_all_fields(kind: type[QueueError]) -> None:
+    error = kind("what happened; what to do", topic="tb_core", beginning=7)
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert type(copy) is kind
+    assert (str(copy), copy.message, copy.fields) == (str(error), error.message, {"topic": "tb_core", "beginning": 7})
+    assert (copy.code, copy.retryable) == (kind.code, kind.retryable)
+
+
+def test_codes_are_distinct_and_only_an_unavailable_provider_is_worth_a_retry() -> None:
+    assert len({kind.code for kind in TREE}) == len(TREE)
+    assert [kind for kind in TREE if kind.retryable] == [ProviderUnavailable]
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    drawn = {line.split()[1] for line in (errors.__doc__ or "").splitlines() if line.startswith(("├", "└"))}
+    assert drawn == {kind.__name__ for kind in TREE} - {QueueError.__name__}

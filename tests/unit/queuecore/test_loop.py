@@ -1,0 +1,217 @@
+"""The life of one partition, on the real log provider. A handler stops its loop, so that `run` returns."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from queuecore.consuming.handlers import Handler, HandlerContext
+from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
+from queuecore.deadletter.envelope import FailureStory, original_headers, read_story
+from queuecore.errors import UnknownTopic
+from queuecore.messages import QueueMessage, Record
+from queuecore.processing import RetryFailed
+from queuecore.providers.base import ProviderPartition, TopicSpec
+from queuecore.providers.log import LogProvider
+from queuecore.sending import send_and_wait
+from queuecore.testing.clock import ManualClock
+from queuecore.testing.waiting import DEADLINE_S
+from queuecore.topics import ServiceType, TopicPartitionInfo, dead_letter_partition
+
+INFO = TopicPartitionInfo("tb_rule_engine", 3)
+PLACE = ProviderPartition.of(INFO)
+LETTERS = ProviderPartition.of(dead_letter_partition(INFO))
+SPEC = ConsumedPartition(
+    queue_id="7",
+    queue="Main",
+    service_type=ServiceType.TB_RULE_ENGINE,
+    info=INFO,
+    handler="test",
+    poll_interval_ms=25,
+    retry=RetryFailed(retries=2, pause_ms=0),
+)
+
+
+@dataclass
+class Desk:
+    """A queue with a handler that can be told what to do, and notes on all that happened."""
+
+    provider: LogProvider
+    handle: Callable[["Desk", Record, HandlerContext], None] = lambda desk, record, context: None
+    after_outcome: Callable[["Desk", Record], None] = lambda desk, record: None
+    handled: list[tuple[str, int]] = field(default_factory=list)
+    outcomes: list[str] = field(default_factory=list)
+    stories: list[FailureStory] = field(default_factory=list)
+    stop: Callable[[], None] = lambda: None
+
+    def send(self, *data: str) -> None:
+        for one in data:
+            message = QueueMessage(one.encode(), one.encode(), {"tenantId": b"t"})
+            send_and_wait(self.provider.producer(), INFO, message, DEADLINE_S)
+
+    def run(self, until: int) -> None:
+        """Consume in this thread until that many outcomes are known or something raises."""
+        loop = PartitionLoop(SPEC, self.provider, self._handler(), self, ManualClock(now_ms=5_000))
+        self.stop = loop.stop
+        self._until = len(self.outcomes) + until
+        loop.run()
+
+    def succeeded(self, record: Record) -> None:
+        self._note("done", record)
+
+    def dead_lettered(self, record: Record, story: FailureStory) -> None:
+        self.stories.append(story)
+        self._note("letter", record)
+
+    def committed(self) -> int | None:
+        return self.provider.admin().committed_offsets({SPEC.group: [PLACE]})[SPEC.group].get(PLACE)
+
+    def letters(self) -> list[Record]:
+        with closing(self.provider.reader()) as reader:
+            return reader.read(LETTERS, 0, 100)
+
+    def _handler(self) -> Handler:
+        def handle(record: Record, context: HandlerContext) -> None:
+            self.handled.append((record.data.decode(), context.attempt))
+            self.handle(self, record, context)
+
+        return handle
+
+    def _note(self, outcome: str, record: Record) -> None:
+        self.after_outcome(self, record)
+        self.outcomes.append(f"{outcome} {record.data.decode()}")
+        if len(self.outcomes) >= self._until:
+            self.stop()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with closing(LogProvider(tmp_path, acks="1")) as provider:
+        provider.admin().create_topics([TopicSpec(PLACE.topic), TopicSpec(LETTERS.topic, partitions=4)])
+        yield Desk(provider)
+
+
+def fail_while(condition: Callable[[Record, HandlerContext], bool]) -> Callable[[Desk, Record, HandlerContext], None]:
+    def handle(desk: Desk, record: Record, context: HandlerContext) -> None:
+        if condition(record, context):
+            raise ValueError(f"cannot take {record.data.decode()}")
+
+    return handle
+
+
+def test_messages_are_handled_in_order_and_committed(desk: Desk) -> None:
+    desk.send("a", "b", "c")
+    desk.run(until=3)
+    assert desk.handled == [("a", 1), ("b", 1), ("c", 1)]
+    assert desk.outcomes == ["done a", "done b", "done c"]
+    assert (desk.committed(), desk.letters()) == (3, [])
+
+
+def test_the_handler_knows_queue_tenant_and_attempt(desk: Desk) -> None:
+    contexts: list[HandlerContext] = []
+    desk.handle = lambda desk, record, context: contexts.append(context)
+    desk.send("a")
+    desk.run(until=1)
+    assert contexts == [HandlerContext(queue="Main", attempt=1, tenant_id="t", replayed_letter=None)]
+
+
+def test_a_message_that_fails_is_tried_again_before_the_next(desk: Desk) -> None:
+    desk.handle = fail_while(lambda record, context: record.data == b"b" and context.attempt < 3)
+    desk.send("a", "b", "c")
+    desk.run(until=3)
+    assert desk.handled == [("a", 1), ("b", 1), ("b", 2), ("b", 3), ("c", 1)]
+    assert desk.outcomes == ["done a", "done b", "done c"]
+    assert (desk.committed(), desk.letters()) == (3, [])
+
+
+def test_a_message_that_keeps_failing_becomes_a_letter_before_its_commit(desk: Desk) -> None:
+    seen: list[tuple[int, int | None]] = []
+    desk.handle = fail_while(lambda record, context: record.data == b"bad")
+    desk.after_outcome = lambda desk, record: seen.append((len(desk.letters()), desk.committed()))
+    desk.send("bad", "good")
+    desk.run(until=2)
+    assert desk.handled == [("bad", 1), ("bad", 2), ("bad", 3), ("good", 1)]
+    assert desk.outcomes == ["letter bad", "done good"]
+    assert seen == [(1, None), (1, None)]
+    assert desk.committed() == 2
+
+
+def test_a_letter_tells_where_it_came_from_and_why(desk: Desk) -> None:
+    desk.handle = fail_while(lambda record, context: True)
+    desk.send("bad")
+    desk.run(until=1)
+    [letter] = desk.letters()
+    assert (letter.partition, letter.key, letter.data) == (3, b"bad", b"bad")
+    assert original_headers(letter.headers) == {"tenantId": b"t"}
+    story = read_story(letter.headers)
+    assert desk.stories == [story]
+    assert (story.topic, story.partition, story.offset) == ("tb_rule_engine.3", 0, 0)
+    assert (story.queue_id, story.group, story.handler) == ("7", "tb_rule_engine_main-consumer-3", "test")
+    assert (story.exception_class, story.exception_message) == ("ValueError", "cannot take bad")
+    assert "in handle\n" in story.stack_trace
+    assert (story.reason, story.attempts) == ("retries_exhausted", 3)
+    assert (story.first_failed_at_ms, story.failed_at_ms) == (5_000, 5_000)
+
+
+def test_nothing_is_committed_when_the_letter_cannot_be_written(tmp_path: Path) -> None:
+    with closing(LogProvider(tmp_path)) as provider:
+        provider.admin().create_topics([TopicSpec(PLACE.topic)])
+        desk = Desk(provider, fail_while(lambda record, context: True))
+        desk.send("bad")
+        with pytest.raises(UnknownTopic):
+            desk.run(until=1)
+        assert (desk.committed(), desk.outcomes) == (None, [])
+        provider.admin().create_topics([TopicSpec(LETTERS.topic, partitions=4)])
+        desk.run(until=1)
+        assert (desk.committed(), desk.outcomes) == (1, ["letter bad"])
+
+
+def test_stopping_in_a_pack_commits_what_is_done_and_the_rest_comes_again(desk: Desk) -> None:
+    desk.send("a", "b", "c", "d", "e")
+    desk.run(until=2)
+    assert (desk.handled, desk.committed()) == ([("a", 1), ("b", 1)], 2)
+    desk.run(until=3)
+    assert desk.handled[2:] == [("c", 1), ("d", 1), ("e", 1)]
+    assert desk.committed() == 5
+
+
+def test_stopping_between_attempts_leaves_the_message_to_the_next(desk: Desk) -> None:
+    def stop_and_fail(desk: Desk, record: Record, context: HandlerContext) -> None:
+        if record.data == b"b":
+            desk.stop()
+            raise ValueError("not now")
+
+    desk.handle = stop_and_fail
+    desk.send("a", "b")
+    desk.run(until=2)
+    assert (desk.outcomes, desk.committed(), desk.letters()) == (["done a"], 1, [])
+    desk.handle = lambda desk, record, context: None
+    desk.run(until=1)
+    assert desk.handled == [("a", 1), ("b", 1), ("b", 1)]
+    assert (desk.outcomes, desk.committed()) == (["done a", "done b"], 2)
+
+
+def test_an_outcome_that_cannot_be_noted_is_not_committed(desk: Desk) -> None:
+    def no_database(desk: Desk, record: Record) -> None:
+        raise ConnectionError("the database is away")
+
+    desk.send("a")
+    desk.after_outcome = no_database
+    with pytest.raises(ConnectionError):
+        desk.run(until=1)
+    assert desk.committed() is None
+    desk.after_outcome = lambda desk, record: None
+    desk.run(until=1)
+    assert (desk.handled, desk.committed()) == ([("a", 1), ("a", 1)], 1)
+
+
+def test_a_loop_that_ends_gives_its_partition_free(desk: Desk) -> None:
+    desk.send("a")
+    desk.run(until=1)
+    desk.send("b")
+    other = desk.provider.consumer(SPEC.group)
+    other.subscribe([INFO])
+    assert [record.data for record in other.poll(0)] == [b"b"]
+    other.stop()

@@ -1,0 +1,190 @@
+"""Settings: read in one go, checked, and told apart from those that do not exist."""
+
+import dataclasses
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from queueapi.config import Config
+from queuecore.config import describe, load, setting
+from queuecore.errors import ConfigurationError
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sample:
+    name: str = setting("switchyard", "Text.")
+    size: int = setting(10, "A number.", minimum=1)
+    enabled: bool = setting(False, "A switch.")
+    folder: Path = setting(Path("var"), "A folder.")
+    hosts: tuple[str, ...] = setting(("a", "b"), "A list.")
+    mode: Literal["local", "production"] = setting("local", "A choice.")
+    master: str = setting("local[*]", "Has a second name.", alias="MASTER")
+    pin: int = setting(0, "A secret number.", secret=True, minimum=1000)
+
+
+def problem(environ: dict[str, str], settings_class: type = Sample) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load(settings_class, environ)
+    return str(caught.value)
+
+
+def test_defaults_without_any_variable() -> None:
+    assert load(Sample, {}) == Sample()
+
+
+def test_each_type_is_read() -> None:
+    loaded = load(
+        Sample,
+        {
+            "SWITCHYARD_NAME": "east",
+            "SWITCHYARD_SIZE": "25",
+            "SWITCHYARD_ENABLED": "true",
+            "SWITCHYARD_FOLDER": "data/east",
+            "SWITCHYARD_HOSTS": " one.example.org, two.example.org ,",
+            "SWITCHYARD_MODE": "production",
+        },
+    )
+
+    assert loaded == Sample(
+        name="east",
+        size=25,
+        enabled=True,
+        folder=Path("data/east"),
+        hosts=("one.example.org", "two.example.org"),
+        mode="production",
+    )
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [("1", True), ("YES", True), ("on", True), ("True", True), ("0", False), ("no", False), ("Off", False)],
+)
+def test_a_switch_has_several_spellings(raw: str, value: bool) -> None:
+    assert load(Sample, {"SWITCHYARD_ENABLED": raw}).enabled is value
+
+
+@pytest.mark.parametrize(
+    ("variable", "raw", "reason"),
+    [
+        ("SWITCHYARD_SIZE", "many", "'many' is not a whole number"),
+        ("SWITCHYARD_SIZE", "", "'' is not a whole number"),
+        ("SWITCHYARD_SIZE", "0", "'0' is below 1"),
+        ("SWITCHYARD_ENABLED", "perhaps", "'perhaps' is neither true nor false"),
+        ("SWITCHYARD_MODE", "Production", "'Production' is not one of local, production"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_variable_and_the_reason(variable: str, raw: str, reason: str) -> None:
+    assert problem({variable: raw}) == f"{variable}: {reason}"
+
+
+def test_the_minimum_itself_is_fine() -> None:
+    assert load(Sample, {"SWITCHYARD_SIZE": "1"}).size == 1
+
+
+def test_everything_wrong_is_reported_at_once() -> None:
+    message = problem({"SWITCHYARD_SIZE": "many", "SWITCHYARD_MODE": "prod", "SWITCHYARD_SIZES": "1"})
+
+    assert message.split("; ")[:3] == [
+        "SWITCHYARD_SIZE: 'many' is not a whole number",
+        "SWITCHYARD_MODE: 'prod' is not one of local, production",
+        "SWITCHYARD_SIZES is not a setting",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("SWITCHYARD_DATABSE_URL", "SWITCHYARD_DATABASE_URL"),
+        ("SWITCHYARD_WEB_PROT", "SWITCHYARD_WEB_PORT"),
+        ("SWITCHYARD_KAFKA_BOOTSTRAP_SERVERS", "SWITCHYARD_QUEUE_KAFKA_BOOTSTRAP_SERVERS"),
+    ],
+)
+def test_an_unknown_variable_suggests_the_right_one(typo: str, meant: str) -> None:
+    assert problem({typo: "x"}, Config) == f"{typo} is not a setting; did you mean {meant}?"
+
+
+def test_a_variable_that_resembles_nothing_is_refused_without_a_guess() -> None:
+    assert problem({"SWITCHYARD_XYZZY_PLUGH_42": "x"}) == "SWITCHYARD_XYZZY_PLUGH_42 is not a setting"
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    assert load(Sample, {"PATH": "/bin", "switchyard_size": "2", "OTHER_SIZE": "many"}) == Sample()
+
+
+def test_the_second_name_counts_only_without_the_first() -> None:
+    assert load(Sample, {"MASTER": "spark://a:7077"}).master == "spark://a:7077"
+    assert load(Sample, {"MASTER": "spark://a:7077", "SWITCHYARD_MASTER": "local[2]"}).master == "local[2]"
+    assert load(Config, {"SPARK_MASTER": "spark://a:7077"}).spark_master == "spark://a:7077"
+
+
+def test_a_problem_is_reported_under_the_name_that_was_set() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Aliased:
+        port: int = setting(1, "A port.", alias="PORT")
+
+    assert problem({"PORT": "x"}, Aliased) == "PORT: 'x' is not a whole number"
+
+
+@pytest.mark.parametrize("value", ["hunter2", "999"])
+def test_a_secret_is_never_part_of_a_message(value: str) -> None:
+    message = problem({"SWITCHYARD_PIN": value, "SWITCHYARD_PINN": value})
+
+    assert message.startswith("SWITCHYARD_PIN: its value is ")
+    assert value not in message
+
+
+def test_a_description_of_every_setting() -> None:
+    described = {info.variable: info for info in describe(Sample)}
+
+    assert {name: (info.kind, info.default) for name, info in described.items()} == {
+        "SWITCHYARD_NAME": ("text", "switchyard"),
+        "SWITCHYARD_SIZE": ("whole number", "10"),
+        "SWITCHYARD_ENABLED": ("true or false", "False"),
+        "SWITCHYARD_FOLDER": ("folder", "var"),
+        "SWITCHYARD_HOSTS": ("comma-separated list", "a,b"),
+        "SWITCHYARD_MODE": ("local \\| production", "local"),
+        "SWITCHYARD_MASTER": ("text", "local[*]"),
+        "SWITCHYARD_PIN": ("whole number", "0"),
+    }
+    assert described["SWITCHYARD_MASTER"].alias == "MASTER"
+    assert described["SWITCHYARD_PIN"].secret
+    assert not described["SWITCHYARD_NAME"].secret
+
+
+def test_settings_cannot_be_changed_once_loaded() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        load(Config, {}).web_port = 1  # type: ignore[misc]
+
+
+def test_the_defaults_go_together() -> None:
+    load(Config, {}).check()
+
+
+def test_production_wants_the_hosts_users_type() -> None:
+    with pytest.raises(ConfigurationError, match="SWITCHYARD_ALLOWED_HOSTS"):
+        load(Config, {"SWITCHYARD_MODE": "production"}).check()
+
+    load(Config, {"SWITCHYARD_MODE": "production", "SWITCHYARD_ALLOWED_HOSTS": "switchyard.example.org"}).check()
+
+
+@pytest.mark.parametrize(
+    ("variable", "wrong", "right"),
+    [
+        ("SWITCHYARD_DATABASE_URL", "mysql://root:hunter2@db/x", "postgresql://switchyard:hunter2@db/switchyard"),
+        ("SWITCHYARD_DATABASE_URL", "hunter2", "postgres://switchyard:hunter2@db/switchyard"),
+        ("SWITCHYARD_BROKER_URL", "amqp://guest:hunter2@mq", "redis://:hunter2@broker:6379/0"),
+        ("SWITCHYARD_BROKER_URL", "http://hunter2", "rediss://:hunter2@broker:6379/0"),
+    ],
+)
+def test_an_address_of_the_wrong_kind_is_refused_without_showing_it(variable: str, wrong: str, right: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{variable} must start with") as caught:
+        load(Config, {variable: wrong}).check()
+    assert "hunter2" not in str(caught.value)
+
+    load(Config, {variable: right}).check()
+
+
+def test_the_data_folder_is_absolute() -> None:
+    assert load(Config, {"SWITCHYARD_DATA_DIR": "some/where"}).data == Path("some/where").resolve()
+    assert load(Config, {"SWITCHYARD_DATA_DIR": "~/where"}).data == (Path.home() / "where").resolve()
