@@ -1,0 +1,74 @@
+"""How Kafka is reached, and how its refusals are told."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from queuecore.errors import (
+    ConfigurationError,
+    InvalidName,
+    NotOwner,
+    PayloadTooLarge,
+    ProviderUnavailable,
+    QueueError,
+    UnknownTopic,
+)
+from queuecore.providers.kafka.codes import MEANING
+
+logger = logging.getLogger("queuecore.providers.kafka")
+
+# What a broker takes unless its administrator changed `message.max.bytes`.
+MAX_REQUEST_BYTES: Final = 1024 * 1024
+
+Setting = str | int | float | bool
+Client = TypeVar("Client")
+
+_REMEDY: Final[dict[type[QueueError], str]] = {
+    UnknownTopic: "create the topic first",
+    InvalidName: "use at most 249 ASCII letters, digits, '.', '_' and '-'",
+    PayloadTooLarge: f"{MAX_REQUEST_BYTES} bytes with key and headers is the most",
+    NotOwner: "another consumer of the group will get its records",
+    ConfigurationError: "change the setting, or what the brokers allow this client",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where the brokers are and how long they may take to answer."""
+
+    bootstrap_servers: str
+    client_id: str
+    timeout_s: float
+
+    @property
+    def timeout_ms(self) -> int:
+        return int(self.timeout_s * 1000)
+
+    def settings(self) -> dict[str, Setting]:
+        """What all clients share."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "client.id": self.client_id,
+            "socket.timeout.ms": self.timeout_ms,
+        }
+
+    def open(self, client: Callable[..., Client], extra: Mapping[str, Setting]) -> Client:
+        """One of the library's clients, with the shared settings and `extra`. Does not connect yet."""
+        try:
+            return client({**extra, **self.settings()}, logger=logger)
+        except KafkaException as error:
+            reason = error.args[0].str().strip()
+            raise ConfigurationError(f"Kafka's client refuses its settings: {reason}; change the setting") from error
+
+    def explain(self, error: KafkaError | KafkaException, doing: str) -> QueueError:
+        """Our error for the library's. `doing` completes "cannot …"."""
+        known: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
+        if (kind := MEANING.get(known.code())) is not None:
+            return kind(f"cannot {doing}: {known.str()}; {_REMEDY[kind]}")
+        return ProviderUnavailable(
+            f"cannot {doing}: Kafka at {self.bootstrap_servers}: {known.name()}, {known.str()}; check that the brokers "
+            "run and that this address reaches them from here"
+        )

@@ -1,0 +1,78 @@
+"""Reading without a group."""
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.errors import OffsetOutOfRange, ProviderUnavailable
+from queuecore.messages import Record
+from queuecore.providers.base import ProviderPartition
+from queuecore.providers.kafka.codes import END_OF_PARTITION
+from queuecore.providers.kafka.connection import Connection, Setting
+from queuecore.providers.kafka.records import to_record
+
+_SETTINGS: dict[str, Setting] = {
+    "group.id": "switchyard-reader",  # the library wants one; nothing joins it or commits to it
+    "enable.auto.commit": False,
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    # A read ends where the partition ends, so the broker need never hold an answer back for more.
+    "fetch.wait.max.ms": 10,
+}
+
+
+class KafkaReader:
+    """Reads any partition up to what was stored when the read began. For one thread."""
+
+    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._consumer = connection.open(Consumer, _SETTINGS)
+
+    def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
+        place = TopicPartition(partition.topic, partition.partition, offset)
+        try:
+            beginning, end = self._consumer.get_watermark_offsets(place, self._connection.timeout_s)
+            if offset < beginning:
+                raise OffsetOutOfRange(
+                    f"{partition} begins at offset {beginning}; {offset} has been removed by retention",
+                    beginning=beginning,
+                )
+            if offset >= end:
+                return []
+            self._consumer.assign([place])
+            return self._read_until(partition, end, max_records)
+        except KafkaException as error:
+            raise self._connection.explain(error, f"read {partition}") from error
+        finally:
+            self._consumer.unassign()
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _read_until(self, partition: ProviderPartition, end: int, max_records: int) -> list[Record]:
+        """Up to `end` or the end of the partition, whichever comes first: the last offsets may hold no record
+        (a transaction's marker, a record removed by compaction)."""
+        deadline = self._clock.monotonic() + self._connection.timeout_s
+        records: list[Record] = []
+        while len(records) < max_records:
+            message = self._consumer.poll(max(0.0, deadline - self._clock.monotonic()))
+            if message is None:
+                raise ProviderUnavailable(
+                    f"cannot read {partition}: Kafka at {self._connection.bootstrap_servers} gave nothing for "
+                    f"{self._connection.timeout_s:g} s; check that the partition has a leader"
+                )
+            if _is_end(message):
+                break
+            records.append(to_record(message))
+            if records[-1].offset >= end - 1:
+                break
+        return records
+
+
+def _is_end(message: Message) -> bool:
+    error = message.error()
+    if error is None:
+        return False
+    if error.code() == END_OF_PARTITION:
+        return True
+    raise KafkaException(error)
