@@ -1,0 +1,43 @@
+"""Publishing messages to queues."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from queueapi import runtime
+from queueapi.identity import service_id
+from queueapi.models import Queue, Tenant
+from queuecore.clock import SYSTEM_CLOCK
+from queuecore.errors import PayloadTooLarge
+from queuecore.hashing import partition_of
+from queuecore.messages import PRODUCER_ID, TENANT_ID, TIMESTAMP, QueueMessage, encode_millis
+from queuecore.sending import send_and_wait
+
+# What a topic takes, less the room that a dead letter needs for its story.
+MAX_PAYLOAD_BYTES = 1024 * 1024 - 64 * 1024
+_ACK_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedMessage:
+    """Where a message was stored; `partition` is the queue's, whatever the provider calls it."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+def publish_message(queue: Queue, tenant: Tenant, entity: UUID, payload: bytes) -> PublishedMessage:
+    """Store one message of an entity and return where. QueueError where the provider refused it."""
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise PayloadTooLarge(f"the payload has {len(payload)} bytes; {MAX_PAYLOAD_BYTES} is the most")
+    partition = partition_of(entity, queue.partitions)
+    headers = {
+        PRODUCER_ID: service_id().encode(),
+        TIMESTAMP: encode_millis(SYSTEM_CLOCK.now_ms()),
+        TENANT_ID: str(tenant.id).encode(),
+    }
+    message = QueueMessage(entity, payload, headers)
+    producer = runtime.provider().producer()
+    stored = send_and_wait(producer, queue.partition_info(partition), message, _ACK_TIMEOUT_S)
+    return PublishedMessage(stored.topic, partition, stored.offset, stored.timestamp_ms)

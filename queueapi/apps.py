@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class QueueApiConfig(AppConfig):
+    name = "queueapi"
+    verbose_name = "Switchyard control plane"
+    default_auto_field = "django.db.models.BigAutoField"

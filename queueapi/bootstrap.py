@@ -1,0 +1,23 @@
+"""What a new installation needs before its first process starts. Repeatable."""
+
+from django.core.management import call_command
+
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.queues import create_queue, provision_metrics, provision_queue
+from queueapi.actions.tenants import ensure_system_tenant
+from queueapi.actions.users import ensure_administrator
+from queueapi.models import Queue
+
+ADMINISTRATOR = "admin"
+
+
+def bootstrap(password: str) -> None:
+    """Migrate the database, create the system's queue, its topics, and the first administrator."""
+    call_command("migrate", verbosity=0, interactive=False)
+    system = ensure_system_tenant()
+    if not Queue.objects.filter(tenant=system, name="Main").exists():
+        create_queue(SYSTEM, system, name="Main", topic="tb_rule_engine", handler="log")
+    provision_metrics()
+    for queue in Queue.objects.all():
+        provision_queue(queue)
+    ensure_administrator(ADMINISTRATOR, password)

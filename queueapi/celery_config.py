@@ -1,0 +1,63 @@
+"""What every Celery process of an installation agrees on, web and workers alike."""
+
+from typing import Any
+
+from queueapi.config import Config
+
+TASKS_QUEUE = "tasks"
+SPARK_QUEUE = "spark"
+CONSUMERS_QUEUE = "consumers"
+
+RUN_OPERATION = "workers.run_operation"
+SWEEP_OPERATIONS = "workers.sweep_operations"
+SAMPLE_OFFSETS = "workers.sample_offsets"
+RUN_PIPELINE = "workers.run_pipeline"
+
+
+def celery_settings(config: Config) -> dict[str, Any]:
+    return {
+        **_broker(config),
+        "task_default_queue": TASKS_QUEUE,
+        "task_routes": {RUN_PIPELINE: {"queue": SPARK_QUEUE}},
+        "task_ignore_result": True,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "broker_connection_retry_on_startup": True,
+        "worker_enable_remote_control": False,
+        "worker_hijack_root_logger": False,
+        "worker_prefetch_multiplier": 1,
+        "timezone": "UTC",
+        "beat_schedule": _schedule(config),
+        "beat_schedule_filename": str(config.data / "celery" / "beat-schedule"),
+    }
+
+
+def _broker(config: Config) -> dict[str, Any]:
+    """Redis where it is set; else files, which need nothing to be installed."""
+    folder = config.data / "celery"
+    folder.mkdir(parents=True, exist_ok=True)
+    if config.broker_url:
+        return {"broker_url": config.broker_url}
+    messages = folder / "messages"
+    messages.mkdir(exist_ok=True)
+    return {
+        "broker_url": "filesystem://localhost",
+        "broker_transport_options": {
+            "data_folder_in": str(messages),
+            "data_folder_out": str(messages),
+            "control_folder": str(folder / "control"),
+            "polling_interval": 0.2,
+        },
+    }
+
+
+def _schedule(config: Config) -> dict[str, Any]:
+    """Each entry expires before its next turn, so nothing piles up while a worker is away."""
+    return {
+        name: {"task": name, "schedule": seconds, "options": {"expires": seconds}}
+        for name, seconds in (
+            (SAMPLE_OFFSETS, config.sample_interval_s),
+            (RUN_PIPELINE, config.pipeline_interval_s),
+            (SWEEP_OPERATIONS, 10),
+        )
+    }

@@ -1,0 +1,95 @@
+"""What the resources look like on the wire."""
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from rest_framework import serializers
+
+from queueapi.models import DeadLetter, LagCurrent, Operation, Queue, ServiceInstance, Tenant
+
+
+class TenantSerializer(serializers.ModelSerializer[Tenant]):
+    class Meta:
+        model = Tenant
+        fields = ["id", "name", "created_at"]
+
+
+class QueueSerializer(serializers.ModelSerializer[Queue]):
+    class Meta:
+        model = Queue
+        fields = [
+            "id", "name", "tenant", "topic", "service_type", "partitions", "handler", "poll_interval_ms", "retries",
+            "retry_pause_ms", "max_retry_pause_ms", "created_at",
+        ]  # fmt: skip
+
+
+class PublishSerializer(serializers.Serializer[Any]):
+    """One message. The payload is given once: as JSON in `payload`, or as raw bytes in `payload_base64`."""
+
+    tenant = serializers.PrimaryKeyRelatedField(queryset=Tenant.objects.all(), help_text="Whose message it is.")
+    entity = serializers.UUIDField(help_text="Messages of one entity keep their order.")
+    payload = serializers.JSONField(required=False, allow_null=True)
+    payload_base64 = serializers.CharField(required=False, allow_blank=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("payload" in attrs) == ("payload_base64" in attrs):
+            raise serializers.ValidationError("give either payload or payload_base64")
+        attrs["data"] = json.dumps(attrs["payload"]).encode() if "payload" in attrs else _decoded(attrs)
+        return attrs
+
+
+def _decoded(attrs: dict[str, Any]) -> bytes:
+    try:
+        return base64.b64decode(attrs["payload_base64"], validate=True)
+    except binascii.Error as error:
+        raise serializers.ValidationError({"payload_base64": f"this is not base64: {error}"}) from error
+
+
+class PublishedSerializer(serializers.Serializer[Any]):
+    topic = serializers.CharField()
+    partition = serializers.IntegerField(help_text="The queue's partition the entity belongs to.")
+    offset = serializers.IntegerField()
+    timestamp_ms = serializers.IntegerField()
+
+
+class DeadLetterSerializer(serializers.ModelSerializer[DeadLetter]):
+    payload_base64 = serializers.SerializerMethodField()
+
+    class Meta:
+        model = DeadLetter
+        fields = [
+            "id", "queue", "tenant", "state", "topic", "partition", "offset", "key", "headers", "payload_base64",
+            "handler", "consumer_group", "reason", "exception_class", "exception_message", "fingerprint", "attempts",
+            "sent_at", "first_failed_at", "failed_at", "replay", "replay_of",
+        ]  # fmt: skip
+
+    def get_payload_base64(self, letter: DeadLetter) -> str:
+        return base64.b64encode(letter.payload).decode()
+
+
+class OperationSerializer(serializers.ModelSerializer[Operation]):
+    class Meta:
+        model = Operation
+        fields = [
+            "id", "kind", "summary", "state", "done", "total", "result", "error", "attempts", "created_at",
+            "started_at", "finished_at",
+        ]  # fmt: skip
+
+
+class LagSerializer(serializers.ModelSerializer[LagCurrent]):
+    class Meta:
+        model = LagCurrent
+        fields = [
+            "queue", "partition", "topic", "consumer_group", "end_offset", "committed_offset", "lag_messages",
+            "produced_per_s", "consumed_per_s", "as_of",
+        ]  # fmt: skip
+
+
+class ServiceSerializer(serializers.ModelSerializer[ServiceInstance]):
+    alive = serializers.BooleanField(source="is_alive")
+
+    class Meta:
+        model = ServiceInstance
+        fields = ["service_id", "service_types", "host", "pid", "partitions", "started_at", "heartbeat_at", "alive"]

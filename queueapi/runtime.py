@@ -1,0 +1,40 @@
+"""This process's connection to the queue provider."""
+
+import os
+import threading
+
+from queueapi.config import Config, config
+from queuecore.providers.base import Provider
+from queuecore.providers.log import LogProvider
+
+_lock = threading.Lock()
+_open: tuple[int, Provider] | None = None
+
+
+def provider() -> Provider:
+    """The provider the settings name, opened once per process and never inherited across a fork."""
+    global _open
+    with _lock:
+        if _open is None or _open[0] != os.getpid():
+            _open = (os.getpid(), open_provider(config()))
+        return _open[1]
+
+
+def close_provider() -> None:
+    """Flush and release, at the end of a process or of a test."""
+    global _open
+    with _lock:
+        if _open is not None and _open[0] == os.getpid():
+            _open[1].close()
+        _open = None
+
+
+def open_provider(settings: Config) -> Provider:
+    if settings.queue_type == "kafka":
+        # Imported where it is wanted: the embedded stack runs without librdkafka's threads.
+        from queuecore.providers.kafka import KafkaProvider
+
+        return KafkaProvider(
+            settings.queue_kafka_bootstrap_servers, replication_factor=settings.queue_kafka_replication_factor
+        )
+    return LogProvider(settings.data / "log", acks=settings.queue_log_acks)

@@ -1,0 +1,1 @@
+"""`manage.py up`: the whole system as child processes of one parent."""

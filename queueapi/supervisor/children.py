@@ -1,0 +1,35 @@
+"""Which processes make an installation."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from queueapi.celery_config import CONSUMERS_QUEUE, SPARK_QUEUE, TASKS_QUEUE
+
+_CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "workers")
+_QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO")
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """`patience_s`: how long it may take to stop, after which it is killed."""
+
+    name: str
+    command: tuple[str, ...]
+    patience_s: float = 30.0
+
+
+def children(*, demo: bool = False) -> Iterator[ChildSpec]:
+    yield ChildSpec("web", (sys.executable, "manage.py", "web"))
+    yield _worker("consumer", CONSUMERS_QUEUE, "threads", 1, "--host-consumers")
+    yield _worker("tasks", TASKS_QUEUE, "threads", 2)
+    # A run that is cut short loses nothing: the next one takes up the same events.
+    yield replace(_worker("spark", SPARK_QUEUE, "solo", 1), patience_s=3.0)
+    yield ChildSpec("beat", (*_CELERY, "beat", "--loglevel", "WARNING"))
+    if demo:
+        yield ChildSpec("traffic", (sys.executable, "-m", "workers.demo"))
+
+
+def _worker(name: str, queue: str, pool: str, concurrency: int, *extra: str) -> ChildSpec:
+    what = ("worker", "--hostname", f"{name}@%h", "--queues", queue, "--pool", pool, "--concurrency", str(concurrency))
+    return ChildSpec(name, (*_CELERY, *what, *_QUIET, *extra))

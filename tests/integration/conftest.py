@@ -1,0 +1,47 @@
+"""An installation of its own for each test that asks for one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from queueapi import runtime, wakeups
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.queues import create_queue, provision_metrics
+from queueapi.actions.tenants import create_tenant, ensure_system_tenant
+from queueapi.celery_config import celery_settings
+from queueapi.models import Queue, Tenant
+from workers import handlers
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A database, a log and a broker in files, with one queue and one tenant."""
+
+    queue: Queue
+    tenant: Tenant
+    folder: Path
+
+
+@pytest.fixture
+def installation(tmp_path: Path, settings, transactional_db) -> Iterator[Installation]:
+    settings.SWITCHYARD = replace(settings.SWITCHYARD, data_dir=tmp_path)
+    settings.CELERY = celery_settings(settings.SWITCHYARD)
+    wakeups._sender.cache_clear()
+    runtime.close_provider()
+    handlers.register_all()
+    provision_metrics()
+    queue = create_queue(
+        SYSTEM,
+        ensure_system_tenant(),
+        name="Telemetry",
+        topic="telemetry",
+        handler="demo.telemetry",
+        retries=1,
+        retry_pause_ms=1,
+        max_retry_pause_ms=1,
+    )
+    yield Installation(queue, create_tenant(SYSTEM, "Greenhouse"), tmp_path)
+    runtime.close_provider()
+    wakeups._sender.cache_clear()
