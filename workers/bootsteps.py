@@ -1,0 +1,50 @@
+"""Where Celery's life and the consumers' meet."""
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from celery import bootsteps
+from celery.worker import state
+
+from queueapi.identity import service_id
+
+if TYPE_CHECKING:
+    from workers.host import ConsumerHost
+
+logger = logging.getLogger(__name__)
+
+EXIT_HOST_DIED = 70
+
+
+class ConsumerHostStep(bootsteps.StartStopStep):
+    """Starts the consumer host with its worker and stops it with it, when `--host-consumers` is given.
+
+    Consumers run in threads that begin after the worker's pool: nothing is opened before a fork.
+    """
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, worker: Any, host_consumers: bool = False, **options: Any) -> None:
+        self.enabled = host_consumers
+        self._host: ConsumerHost | None = None
+        super().__init__(worker, **options)
+
+    def start(self, worker: Any) -> None:
+        # Models can be imported only now: Celery has set Django up after this module was loaded.
+        from workers.host import ConsumerHost
+
+        self._host = ConsumerHost(service_id(), on_death=_end_worker)
+        self._host.start()
+        logger.info("consumer host %s started in worker %s", service_id(), worker.hostname)
+
+    def stop(self, worker: Any) -> None:
+        """Warm shutdown: the message at hand is finished and committed."""
+        if self._host is not None:
+            self._host.stop()
+            logger.info("consumer host of %s stopped; what was done is committed", worker.hostname)
+
+
+def _end_worker(reason: str) -> None:
+    """A worker whose consumers died must not look alive: end it, its parent starts another."""
+    logger.critical("ending this worker, it will be started again: %s", reason)
+    state.should_stop = EXIT_HOST_DIED

@@ -1,0 +1,1 @@
+"""The demo: a fleet of sensors whose messages mostly succeed."""

@@ -1,0 +1,1 @@
+"""Running operations: claim the row, do the work in steps, end it."""
