@@ -1,0 +1,168 @@
+"""How values look everywhere: numbers with units, times with zone and age, states as badges."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.forms import BoundField
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from console.lists import Sort
+from console.payloads import show_payload
+from queueapi.config import config
+from queueapi.selectors.queues import Flow
+
+register = template.Library()
+
+NOTHING = "\N{EN DASH}"
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+@register.filter
+def number(value: int | None) -> str:
+    return NOTHING if value is None else f"{value:,}"
+
+
+@register.filter
+def rate(value: float | None) -> str:
+    """Per second, with as many digits as say something."""
+    if value is None:
+        return NOTHING
+    return f"{value:,.0f}/s" if value >= 100 or value == 0 else f"{value:,.1f}/s"
+
+
+@register.filter
+def size(value: int) -> str:
+    """1 536 bytes as 1.5 KiB."""
+    if value < 1024:
+        return f"{value} B"
+    return f"{value / 1024:,.1f} KiB" if value < 1024**2 else f"{value / 1024**2:,.1f} MiB"
+
+
+@register.filter
+def duration(value: timedelta | None) -> str:
+    """The largest unit that fits, as ages are told."""
+    if value is None:
+        return NOTHING
+    seconds = max(int(value.total_seconds()), 0)
+    for length, unit in _UNITS:
+        if seconds >= length:
+            return f"{seconds // length:,} {unit}"
+    return f"{seconds} s"
+
+
+@register.filter
+def milliseconds(value: int) -> str:
+    return f"{value / 1000:g} s" if value >= 1000 else f"{value} ms"
+
+
+@register.filter
+def age_text(value: datetime) -> str:
+    """`console.js` counts on from here, in the same words."""
+    ago = timezone.now() - value
+    return f"in {duration(-ago)}" if ago < timedelta(0) else f"{duration(ago)} ago"
+
+
+@register.filter
+def age(value: datetime | None) -> str:
+    """How long ago; the exact time on hover."""
+    if value is None:
+        return NOTHING
+    seconds = int((timezone.now() - value).total_seconds())
+    template = '<time datetime="{}" title="{}" data-age="{}">{}</time>'
+    return format_html(template, value.isoformat(), utc(value), seconds, age_text(value))
+
+
+@register.filter
+def utc(value: datetime | None) -> str:
+    return f"{value.astimezone(timezone.get_default_timezone()):%Y-%m-%d %H:%M:%S} UTC" if value else NOTHING
+
+
+@register.filter
+def clock(value: datetime) -> str:
+    """The time of day, for what is minutes old at most."""
+    return f"{value.astimezone(timezone.get_default_timezone()):%H:%M:%S} UTC"
+
+
+@register.filter
+def moment(value: datetime | None) -> str:
+    """The exact time, with its age behind it."""
+    if value is None:
+        return NOTHING
+    return format_html('<span class="moment">{} <span class="quiet">({})</span></span>', utc(value), age(value))
+
+
+@register.filter
+def drain(flow: Flow) -> str:
+    """When nothing will be waiting any more. Old figures foretell nothing."""
+    if not flow.lag_messages or flow.surplus_per_s is None or flow.is_stale:
+        return NOTHING
+    if flow.drains_in is not None:
+        return "within 1 s" if flow.drains_in < timedelta(seconds=1) else f"in {duration(flow.drains_in)}"
+    return format_html('<span class="text-warn">{}</span>', "growing" if flow.is_growing else "not draining")
+
+
+@register.filter
+def plural(count: int, words: str) -> str:
+    """`3|plural:"letter,letters"` is "3 letters"."""
+    one, many = words.split(",")
+    return f"{number(count)} {one if count == 1 else many}"
+
+
+@register.filter
+def short_class(name: str) -> str:
+    """An error's class without its package, which the whole name on hover has."""
+    return name.rpartition(".")[2] or name
+
+
+@register.filter
+def words(name: str) -> str:
+    """`retries_exhausted` as people say it."""
+    return name.replace("_", " ")
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A JSON value as indented text, bounded."""
+    return show_payload(json.dumps(value).encode()).text
+
+
+@register.simple_tag
+def badge(state: Any) -> SafeString:
+    """A state of `queueapi.choices`: its label in its tone."""
+    return tone_badge(state.label, state.tone.value)
+
+
+@register.simple_tag
+def tone_badge(label: str, tone: str) -> SafeString:
+    return format_html('<span class="badge tone-{}">{}</span>', tone, label)
+
+
+@register.simple_tag
+def environment() -> str:
+    """Which installation this is: nobody should act on production by mistake."""
+    return config().mode
+
+
+@register.inclusion_tag("parts/sort_header.html", takes_context=True)
+def sort_header(context: dict[str, Any], column: str, label: str, kind: str = "") -> dict[str, Any]:
+    """A column heading that sorts by `column`, or the other way round where it already does."""
+    sort: Sort = context["sort"]
+    is_current = sort.column == column
+    direction = "descending" if sort.descending else "ascending"
+    return {
+        "request": context["request"],
+        "label": label,
+        "kind": kind,
+        "direction": direction if is_current else "",
+        "next": Sort(column, is_current and not sort.descending).parameter,
+    }
+
+
+@register.inclusion_tag("parts/field.html")
+def field(bound: BoundField) -> dict[str, Any]:
+    """A form field with its label, help and errors tied to it."""
+    return {"field": bound}

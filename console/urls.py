@@ -1,0 +1,38 @@
+"""Every address of this server."""
+
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import URLPattern, include, path
+
+from console.access import View, staff_only
+from console.forms import SignInForm
+from console.views import audit, dead_letters, operations, overview, queues
+from queueapi.rest.health import health
+
+
+def page(route: str, view: View, name: str) -> URLPattern:
+    """A page of the console: whoever adds one cannot forget who may see it."""
+    return path(route, staff_only(view), name=name)
+
+
+sign_in = LoginView.as_view(
+    template_name="login.html", authentication_form=SignInForm, redirect_authenticated_user=True
+)
+
+urlpatterns = [
+    path("healthz", health, name="health"),
+    path("api/v1/", include("queueapi.rest.v1.urls")),
+    path("login/", sign_in, name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    page("", overview.show_overview, "overview"),
+    page("queues/", queues.QueueList.as_view(), "queues"),
+    page("queues/<uuid:pk>/", queues.show_queue, "queue"),
+    page("dead-letters/", dead_letters.LetterList.as_view(), "dead_letters"),
+    page("dead-letters/replay/", dead_letters.replay_selected, "replay_letters"),
+    page("dead-letters/<uuid:pk>/", dead_letters.show_letter, "dead_letter"),
+    page("dead-letters/<uuid:pk>/replay/", dead_letters.replay_letter, "replay_letter"),
+    page("dead-letters/<uuid:pk>/payload/", dead_letters.download_payload, "letter_payload"),
+    page("operations/", operations.OperationList.as_view(), "operations"),
+    page("operations/<uuid:pk>/", operations.show_operation, "operation"),
+    page("operations/<uuid:pk>/cancel/", operations.cancel, "cancel_operation"),
+    page("audit/", audit.AuditList.as_view(), "audit"),
+]

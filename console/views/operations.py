@@ -1,0 +1,68 @@
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from console.access import actor_of
+from console.filters import OperationFilter
+from console.lists import ListPage, Sort
+from console.live import render_live
+from queueapi.actions.operations import cancel_operation
+from queueapi.choices import LetterState, OperationState
+from queueapi.errors import ActionError
+from queueapi.models import Operation
+from queueapi.selectors.operations import letter_states_of, letters_of, newest_log_entries
+
+
+class OperationList(ListPage):
+    template_name = "operations/list.html"
+    filter_class = OperationFilter
+    states = OperationState
+    default_sort = Sort("created", descending=True)
+    columns = {
+        "created": "created_at",
+        "summary": "summary",
+        "state": "state",
+        "by": "created_by__username",
+        "finished": "finished_at",
+    }
+
+    def all_rows(self) -> QuerySet[Any]:
+        return Operation.objects.select_related("created_by").defer("params", "result")
+
+
+def show_operation(request: HttpRequest, pk: UUID) -> HttpResponse:
+    operation = get_object_or_404(Operation.objects.select_related("created_by"), pk=pk)
+    states = letter_states_of(operation)
+    context = {
+        "operation": operation,
+        "log": newest_log_entries(operation),
+        "letters": letters_of(operation),
+        "letter_states": states,
+        "why_not_cancellable": _why_not_cancellable(operation),
+    }
+    # What it sent may still be waiting for a handler when the operation itself is over.
+    is_final = operation.state_choice.is_final and LetterState.REPLAYING not in dict(states)
+    return render_live(request, "operations/page.html", "operations/live.html", context, is_final=is_final)
+
+
+@require_POST
+def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
+    operation = get_object_or_404(Operation, pk=pk)
+    try:
+        cancel_operation(actor_of(request), operation.pk)
+    except ActionError as error:
+        messages.error(request, f"Not cancelled: {error.message}.")
+    else:
+        messages.success(request, "Cancelling: what runs stops at its next step.")
+    return redirect("operation", pk=operation.pk)
+
+
+def _why_not_cancellable(operation: Operation) -> str:
+    if operation.state_choice.is_final:
+        return f"It is over: {operation.state_choice.label.lower()}."
+    return "It is being cancelled already." if operation.state == OperationState.CANCELLING else ""

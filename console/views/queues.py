@@ -1,0 +1,79 @@
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from console.filters import QueueFilter
+from console.forms import PublishForm
+from console.lists import ListPage, Sort
+from console.live import render_live
+from queueapi.actions.messages import publish_message
+from queueapi.models import Queue
+from queueapi.selectors.freshness import pipeline_freshness
+from queueapi.selectors.queues import figures_of, partition_flows, queues_with_figures
+from queuecore.errors import QueueError
+
+
+class QueueList(ListPage):
+    template_name = "queues/list.html"
+    filter_class = QueueFilter
+    default_sort = Sort("name", descending=False)
+    columns = {
+        "name": "name",
+        "tenant": "tenant__name",
+        "partitions": "partitions",
+        "lag": "total_lag",
+        "produced": "total_produced",
+        "consumed": "total_consumed",
+        "letters": "open_letters",
+    }
+
+    def all_rows(self) -> QuerySet[Any]:
+        return queues_with_figures()
+
+    def present(self, rows: Iterable[Any]) -> Iterable[Any]:
+        return figures_of(rows)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def show_queue(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The queue's page; a POST publishes a message, and shows the form again with what was typed if refused."""
+    queue = get_object_or_404(queues_with_figures(), pk=pk)
+    if request.method == "POST":
+        form = PublishForm(queue, request.POST)
+        return _publish(request, queue, form) or render(request, "queues/page.html", {**_facts(queue), "form": form})
+    before = {name: request.GET[name] for name in ("tenant", "entity") if name in request.GET}
+    context = {**_facts(queue), "form": PublishForm(queue, initial={"tenant": queue.tenant_id, **before})}
+    return render_live(request, "queues/page.html", "queues/live.html", context)
+
+
+def _facts(queue: Queue) -> dict[str, Any]:
+    return {
+        "queue": queue,
+        "figures": figures_of([queue])[0],
+        "partitions": partition_flows(queue),
+        "freshness": pipeline_freshness(),
+    }
+
+
+def _publish(request: HttpRequest, queue: Queue, form: PublishForm) -> HttpResponse | None:
+    """Where the stored message is told about, or None where the form says what is wrong."""
+    if not form.is_valid():
+        return None
+    tenant, entity = form.cleaned_data["tenant"], form.cleaned_data["entity"]
+    try:
+        stored = publish_message(queue, tenant, entity, form.cleaned_data["payload"].encode())
+    except QueueError as error:
+        form.add_error(None, f"Not published: {error.message}")
+        return None
+    where = f"topic {stored.topic}, partition {stored.partition}, offset {stored.offset:,}"
+    messages.success(request, f"Published: stored in {where}.")
+    again = urlencode({"tenant": tenant.pk, "entity": entity})
+    return redirect(f"{reverse('queue', args=[queue.pk])}?{again}#publish")

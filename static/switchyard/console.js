@@ -1,0 +1,155 @@
+// What the pages need beyond HTML and htmx: theme, shortcuts, selection, and live parts that stay calm.
+"use strict";
+
+const find = (selector, within = document) => within.querySelector(selector);
+const findAll = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+// --- Theme: auto, light, dark -----------------------------------------------------------------
+
+const THEMES = ["auto", "light", "dark"];
+
+function setUpTheme() {
+  const button = find("#theme");
+  const show = () => { find("span", button).textContent = document.documentElement.dataset.theme ?? "auto"; };
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const current = document.documentElement.dataset.theme ?? "auto";
+    const next = THEMES[(THEMES.indexOf(current) + 1) % THEMES.length];
+    if (next === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    localStorage.setItem("switchyard-theme", next);
+    show();
+  });
+  show();
+}
+
+// --- Shortcuts --------------------------------------------------------------------------------
+
+let wentAt = -Infinity; // when `g` was pressed; the next key says where to
+
+const isTyping = (target) => target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || find("dialog[open]")) return;
+  if (event.timeStamp - wentAt < 1500) {
+    wentAt = -Infinity;
+    const link = findAll("[data-go]").find((each) => each.dataset.go === event.key);
+    if (link) { event.preventDefault(); link.click(); return; }
+  }
+  if (event.key === "g") wentAt = event.timeStamp;
+  if (event.key === "/") focusSearch(event);
+  if (event.key === "?") find("#shortcuts")?.showModal();
+}
+
+function focusSearch(event) {
+  const search = find(".filters input[type=search]");
+  if (!search) return;
+  event.preventDefault();
+  search.focus();
+  search.select();
+}
+
+function setUpShortcuts() {
+  document.addEventListener("keydown", onKey);
+  const button = find("#shortcuts-open");
+  if (!button) return;
+  button.hidden = false;
+  button.addEventListener("click", () => find("#shortcuts").showModal());
+}
+
+// --- Selecting rows ---------------------------------------------------------------------------
+
+function setUpSelection(form) {
+  const boxes = findAll("input[name=letter]:not(:disabled)", form);
+  const all = find("[data-select-all]", form);
+  const button = find("[data-needs-selection]", form);
+  const label = find("[data-selected]", form);
+  const hint = label.textContent;
+  const show = () => {
+    const chosen = boxes.filter((box) => box.checked).length;
+    all.checked = chosen > 0 && chosen === boxes.length;
+    all.indeterminate = chosen > 0 && chosen < boxes.length;
+    all.disabled = boxes.length === 0;
+    button.disabled = chosen === 0;
+    button.title = chosen ? "Shows first what would be sent, and where" : "Choose at least one letter";
+    label.textContent = chosen ? `${chosen} of ${boxes.length} on this page chosen` : boxes.length ? hint : "None on this page can be replayed";
+  };
+  all.hidden = false;
+  all.addEventListener("change", () => { boxes.forEach((box) => { box.checked = all.checked; }); show(); });
+  form.addEventListener("change", show);
+  show();
+}
+
+// --- Ages: they go on counting, so that an old figure never looks fresh -------------------------
+
+const firstSeen = new WeakMap();
+
+function ageText(seconds) {
+  const size = Math.abs(seconds);
+  const [length, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([each]) => size >= each) ?? [1, "s"];
+  const text = `${Math.floor(size / length).toLocaleString("en")} ${unit}`;
+  return seconds < 0 ? `in ${text}` : `${text} ago`;
+}
+
+function countAges() {
+  const now = Date.now();
+  for (const time of findAll("time[data-age]")) {
+    if (!firstSeen.has(time)) firstSeen.set(time, now);
+    const text = ageText(Number(time.dataset.age) + Math.floor((now - firstSeen.get(time)) / 1000));
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// --- Live parts ---------------------------------------------------------------------------------
+// They are replaced every few seconds. Nobody looking at them should notice anything but new figures: what was
+// scrolled stays scrolled, what is being selected stays selected, and a hidden tab asks for nothing.
+
+let answeredAt = Date.now();
+let announced = "";
+
+const isLive = (event) => event.target.matches("[data-live]");
+
+function isSelectingIn(part) {
+  const selection = getSelection();
+  return !selection.isCollapsed && part.contains(selection.anchorNode);
+}
+
+const scrolled = new Map();
+const keepScrolled = (part) => findAll("[id$=-scroll]", part).forEach((each) => scrolled.set(each.id, [each.scrollLeft, each.scrollTop]));
+const restoreScrolled = (part) => findAll("[id$=-scroll]", part).forEach((each) => {
+  if (scrolled.has(each.id)) [each.scrollLeft, each.scrollTop] = scrolled.get(each.id);
+});
+
+// Screen readers hear about a change once, and nothing while all stays as it is.
+function announce() {
+  const text = findAll("[data-announce]").map((each) => each.textContent.replace(/\s+/g, " ").trim()).join(" ");
+  const unaged = text.replace(/\d+ (s|min|h|d)( ago)?|\d\d:\d\d:\d\d/g, "");
+  if (announced && unaged !== announced) find("#announcer").textContent = text;
+  announced = unaged;
+}
+
+function showConnection(isLost) {
+  const banner = find("#offline");
+  if (isLost) find("[data-since]", banner).textContent = ageText(Math.floor((Date.now() - answeredAt) / 1000));
+  else answeredAt = Date.now();
+  banner.hidden = !isLost;
+}
+
+function setUpLive() {
+  const on = (name, act) => document.addEventListener(name, (event) => { if (isLive(event)) act(event); });
+  on("htmx:beforeRequest", (event) => { if (document.hidden || isSelectingIn(event.target)) event.preventDefault(); });
+  on("htmx:beforeSwap", (event) => keepScrolled(event.target));
+  on("htmx:afterSwap", (event) => { restoreScrolled(event.target); countAges(); announce(); showConnection(false); });
+  for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) on(failure, () => showConnection(true));
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) findAll("[data-live][hx-trigger]").forEach((part) => htmx.trigger(part, "wake"));
+  });
+  announce();
+}
+
+setUpTheme();
+setUpShortcuts();
+setUpLive();
+findAll("[data-selection]").forEach(setUpSelection);
+countAges();
+setInterval(countAges, 1000);

@@ -1,0 +1,876 @@
+"""The browser console, page by page: who may see it, what it shows, and what its buttons do."""
+
+import base64
+import re
+import struct
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.staticfiles import finders
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from console.payloads import MAX_HEX_BYTES, MAX_TEXT_BYTES, show_headers, show_payload
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.queues import create_queue
+from queueapi.actions.tenants import ensure_system_tenant
+from queueapi.choices import LetterState, OperationState, ProcessState
+from queueapi.models import (
+    AuditEntry,
+    DeadLetter,
+    LagCurrent,
+    ManagedProcess,
+    Operation,
+    OperationLogEntry,
+    PipelineRun,
+    Queue,
+    ServiceInstance,
+    Tenant,
+)
+from queueapi.selectors.queues import Flow
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<script>alert(1)</script>"
+PAGES = ("overview", "queues", "dead_letters", "operations", "audit")
+MOST_QUERIES = 12
+
+_numbers = count()
+
+
+def ago(**length: float) -> datetime:
+    return timezone.now() - timedelta(**length)
+
+
+def make_queue(name: str = "Main", tenant: Tenant | None = None, **fields: Any) -> Queue:
+    tenant = tenant or ensure_system_tenant()
+    return Queue.objects.create(
+        tenant=tenant, name=name, **{"topic": f"topic_{next(_numbers)}", "handler": "noop", **fields}
+    )
+
+
+def make_letter(queue: Queue, **fields: Any) -> DeadLetter:
+    number = next(_numbers)
+    told = {
+        "letter_topic": f"{queue.topic}.dlq",
+        "letter_partition": 0,
+        "letter_offset": number,
+        "topic": f"{queue.topic}.0",
+        "partition": 0,
+        "offset": number,
+        "sent_at": ago(minutes=6),
+        "key": uuid4(),
+        "payload": b'{"temperature": 21.5}',
+        "handler": queue.handler,
+        "consumer_group": "group",
+        "reason": "retries_exhausted",
+        "exception_class": "demo.errors.OutOfRange",
+        "exception_message": "too hot",
+        "stack_trace": "Traceback (most recent call last):\n  …",
+        "fingerprint": "aaaabbbbccccdddd",
+        "attempts": 4,
+        "first_failed_at": ago(minutes=6),
+        "failed_at": ago(minutes=5),
+    }
+    return DeadLetter.objects.create(queue=queue, **{**told, **fields})
+
+
+def make_lag(queue: Queue, lag: int, *, partition: int = 0, age_s: float = 3, **fields: Any) -> LagCurrent:
+    told = {"topic": f"{queue.topic}.{partition}", "consumer_group": "group", "end_offset": 10_000}
+    rates = {"produced_per_s": 10.0, "consumed_per_s": 10.0}
+    return LagCurrent.objects.create(
+        queue=queue, partition=partition, lag_messages=lag, as_of=ago(seconds=age_s), **{**told, **rates, **fields}
+    )
+
+
+def make_run(age_s: float = 6, *, finished_age_s: float | None = None) -> PipelineRun:
+    finished = ago(seconds=age_s if finished_age_s is None else finished_age_s)
+    return PipelineRun.objects.create(
+        query="lag",
+        batch_id=next(_numbers),
+        events=5,
+        newest_event_at=ago(seconds=age_s),
+        started_at=finished,
+        finished_at=finished,
+    )
+
+
+def make_process(name: str, state: ProcessState = ProcessState.RUNNING, **fields: Any) -> ManagedProcess:
+    return ManagedProcess.objects.create(name=name, state=state, changed_at=ago(minutes=1), **fields)
+
+
+def make_host(name: str = "host-1", *, lease_s: float = 10) -> ServiceInstance:
+    return ServiceInstance.objects.create(
+        service_id=name,
+        service_types=["TB_RULE_ENGINE"],
+        host="localhost",
+        pid=1,
+        partitions=3,
+        started_at=ago(hours=1),
+        heartbeat_at=ago(seconds=2),
+        lease_expires_at=ago(seconds=-lease_s),
+    )
+
+
+def make_operation(state: OperationState = OperationState.RUNNING, **fields: Any) -> Operation:
+    finished = {"finished_at": ago(minutes=1)} if state.is_final else {}
+    told = {"kind": "replay_letters", "summary": "Replay of 4 dead letters", "total": 4, **finished}
+    return Operation.objects.create(state=state, **{**told, **fields})
+
+
+def text_of(response: HttpResponse) -> str:
+    """What a person reads, on one line."""
+    without_tags = re.sub(r"<[^>]+>", " ", response.content.decode())
+    return re.sub(r"\s+", " ", without_tags)
+
+
+@pytest.fixture(autouse=True)
+def _quick_passwords(settings: Any) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def visitor(client: Client) -> Client:
+    """Signed in, but not staff."""
+    client.force_login(User.objects.create_user("visitor"))
+    return client
+
+
+# Who may see what
+
+
+def pages_with_data() -> list[str]:
+    queue = make_queue()
+    letter, operation = make_letter(queue), make_operation()
+    return [
+        *(reverse(name) for name in PAGES),
+        reverse("queue", args=[queue.pk]),
+        reverse("dead_letter", args=[letter.pk]),
+        reverse("letter_payload", args=[letter.pk]),
+        reverse("operation", args=[operation.pk]),
+    ]
+
+
+def test_staff_see_every_page(admin_client: Client) -> None:
+    for url in pages_with_data():
+        assert admin_client.get(url).status_code == 200, url
+
+
+def test_strangers_are_sent_to_sign_in(client: Client) -> None:
+    for url in pages_with_data():
+        assert client.get(url).headers["Location"] == f"/login/?next={url}"
+
+
+def test_people_who_are_not_staff_are_told_so(visitor: Client) -> None:
+    for url in pages_with_data():
+        response = visitor.get(url)
+        assert response.status_code == 403
+        assert "This console is for staff" in text_of(response)
+
+
+def test_strangers_change_nothing(client: Client) -> None:
+    letter, operation = make_letter(make_queue()), make_operation()
+
+    client.post(reverse("replay_letter", args=[letter.pk]))
+    client.post(reverse("replay_letters"), {"letter": [str(letter.pk)], "confirm": "yes"})
+    client.post(reverse("cancel_operation", args=[operation.pk]))
+
+    letter.refresh_from_db()
+    operation.refresh_from_db()
+    assert (letter.state, operation.state) == (LetterState.OPEN, OperationState.RUNNING)
+
+
+def test_a_live_part_whose_session_is_over_takes_the_page_to_sign_in(client: Client) -> None:
+    response = client.get(
+        reverse("overview"), headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/queues/"}
+    )
+    assert response.headers["HX-Redirect"] == "/login/?next=/queues/"
+
+
+def test_signing_in_and_out(client: Client) -> None:
+    User.objects.create_user("ada", password="correct horse", is_staff=True)
+
+    refused = client.post(reverse("login"), {"username": "ada", "password": "wrong"})
+    accepted = client.post(reverse("login"), {"username": "ada", "password": "correct horse", "next": "/audit/"})
+
+    assert "correct username and password" in text_of(refused)
+    assert accepted.headers["Location"] == "/audit/"
+    assert "ada" in text_of(client.get(reverse("overview")))
+    client.post(reverse("logout"))
+    assert client.get(reverse("overview")).status_code == 302
+
+
+def test_what_does_not_exist_is_a_page_in_style(admin_client: Client) -> None:
+    for url in ("/nowhere/", reverse("queue", args=[uuid4()]), reverse("dead_letter", args=[uuid4()])):
+        response = admin_client.get(url)
+        assert response.status_code == 404
+        assert "There is nothing here" in text_of(response)
+
+
+def test_a_page_that_breaks_says_so_in_style(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.views.overview.overview", lambda: 1 / 0)
+    admin_client.raise_request_exception = False
+
+    response = admin_client.get(reverse("overview"))
+
+    assert response.status_code == 500
+    assert "Something broke on our side" in text_of(response)
+
+
+def test_a_form_without_its_token_changes_nothing(admin_user: User) -> None:
+    letter = make_letter(make_queue())
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(admin_user)
+
+    response = client.post(reverse("replay_letter", args=[letter.pk]))
+
+    assert response.status_code == 403
+    assert "This form has expired" in text_of(response)
+    assert not Operation.objects.exists()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_bring_no_inline_script_or_style_and_nothing_from_elsewhere(admin_client: Client, name: str) -> None:
+    response = admin_client.get(reverse(name))
+    page = response.content.decode()
+
+    policy = dict(part.strip().split(" ", 1) for part in response.headers["Content-Security-Policy"].split(";"))
+    assert policy.get("script-src", policy["default-src"]) == "'self'"
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|https?://", page)
+    for path in re.findall(r'(?:src|href)="/static/([^"]+)"', page):
+        assert finders.find(path), path
+
+
+# Overview
+
+
+def test_overview_without_figures_says_that_spark_is_starting(admin_client: Client) -> None:
+    shown = text_of(admin_client.get(reverse("overview")))
+    assert "Spark is starting: the first figures come within a minute" in shown
+    assert "Everything is fine" not in shown
+
+
+def test_overview_says_that_all_is_well(admin_client: Client) -> None:
+    make_lag(make_queue(), 0)
+    make_run()
+    make_host()
+    make_process("web")
+
+    shown = text_of(admin_client.get(reverse("overview")))
+
+    assert "Everything is fine." in shown
+    assert "nothing waits in any queue" in shown
+    assert re.search(r"Lag as of \d\d:\d\d:\d\d UTC \( 6 s ago \)", shown)
+
+
+def test_overview_says_each_problem_with_a_way_to_it(admin_client: Client) -> None:
+    queue = make_queue("Main")
+    make_lag(queue, 12_345, produced_per_s=50.0, consumed_per_s=10.0)
+    make_run()
+    make_letter(queue)
+    make_operation(OperationState.FAILED)
+    make_process("worker-spark", ProcessState.RESTARTING, restarts=3, last_exit="killed by SIGKILL")
+    make_host(lease_s=-60)
+
+    response = admin_client.get(reverse("overview"))
+    shown = text_of(response)
+
+    assert "Everything is fine" not in shown
+    assert "Process worker-spark is restarting (last exit: killed by SIGKILL)." in shown
+    assert "No consumer host is alive" in shown
+    assert "1 open dead letter waits for a decision, the newest from 5 min ago." in shown
+    assert "1 operation failed within a day, the last 1 min ago." in shown
+    assert "Main is 12,345 messages behind, and falls behind by 40.0/s more." in shown
+    assert f'href="{reverse("dead_letters")}?state=open"' in response.content.decode()
+
+
+def test_overview_never_shows_an_old_figure_as_if_it_were_fresh(admin_client: Client) -> None:
+    make_lag(make_queue(), 5_000, age_s=240)
+    make_run(240)
+    make_host()
+
+    shown = text_of(admin_client.get(reverse("overview")))
+
+    assert "Figures are 4 min old: the pipeline isn't running." in shown
+    assert "not known now" in shown
+    assert "was 5,000 messages 4 min ago" in shown
+    assert "Everything is fine" not in shown
+    assert "messages behind" not in shown
+
+
+def test_overview_tells_missing_samples_from_a_dead_pipeline(admin_client: Client) -> None:
+    make_run(240, finished_age_s=2)
+    assert "the pipeline runs, but no new samples reach it" in text_of(admin_client.get(reverse("overview")))
+
+
+def test_overview_sums_partitions_and_puts_the_worst_queue_first(admin_client: Client) -> None:
+    calm, busy = make_queue("Calm", partitions=2), make_queue("Busy", partitions=2)
+    make_lag(calm, 1)
+    for partition in range(2):
+        make_lag(busy, 40, partition=partition, produced_per_s=1.0, consumed_per_s=5.0)
+    make_run()
+    for _ in range(3):
+        make_letter(busy)
+
+    shown = text_of(admin_client.get(reverse("overview")))
+
+    assert "81 messages most in Busy : 80" in shown
+    assert re.search(r"Busy System 2 80 2\.0/s 10\.0/s in 10 s 3 3 s ago", shown)
+    assert shown.index("Busy System") < shown.index("Calm System")
+
+
+def test_a_live_part_is_only_the_part(admin_client: Client) -> None:
+    response = admin_client.get(reverse("overview"), headers={"HX-Request": "true"})
+    assert response.status_code == 200
+    assert "<html" not in response.content.decode()
+    assert "HX-Request" in response.headers["Vary"]
+
+
+@pytest.mark.parametrize(
+    ("lag", "produced", "consumed", "drains_in_s", "growing", "behind"),
+    [
+        (0, 5.0, 5.0, None, False, False),
+        (50, 10.0, 1.0, None, True, False),
+        (1000, 10.0, 1.0, None, True, True),
+        (1000, 0.0, 100.0, 10, False, False),
+        (1000, 5.0, 10.0, 200, False, True),
+        (1000, 5.0, 5.0, None, False, True),
+        (1000, None, 5.0, None, False, True),
+        (None, None, None, None, False, False),
+    ],
+)
+def test_what_lag_and_rates_mean(
+    lag: int | None,
+    produced: float | None,
+    consumed: float | None,
+    drains_in_s: float | None,
+    growing: bool,
+    behind: bool,
+) -> None:
+    flow = Flow(lag, produced, consumed, ago(seconds=1))
+    drains_in = None if drains_in_s is None else timedelta(seconds=drains_in_s)
+    assert (flow.drains_in, flow.is_growing, flow.is_behind) == (drains_in, growing, behind)
+
+
+# Queues
+
+
+def test_queues_can_be_searched_and_sorted(admin_client: Client) -> None:
+    for name, lag in (("Alpha", 5), ("Beta", 500), ("Gamma", 50)):
+        make_lag(make_queue(name), lag)
+
+    by_lag = text_of(admin_client.get(reverse("queues"), {"sort": "-lag"}))
+    found = text_of(admin_client.get(reverse("queues"), {"q": "gam"}))
+
+    assert by_lag.index("Beta") < by_lag.index("Gamma") < by_lag.index("Alpha")
+    assert "Gamma" in found
+    assert "Alpha" not in found
+    assert "Nothing matches" in text_of(admin_client.get(reverse("queues"), {"q": "nothing"}))
+
+
+def test_a_queue_shows_its_partitions(admin_client: Client) -> None:
+    queue = make_queue(partitions=2)
+    make_lag(queue, 7, committed_offset=9_993)
+    make_lag(queue, 3, partition=1, committed_offset=None)
+    make_run()
+
+    shown = text_of(admin_client.get(reverse("queue", args=[queue.pk])))
+
+    assert f"0 {queue.topic}.0 10,000 9,993 7" in shown
+    assert "nothing yet" in shown
+    assert "10 messages" in shown
+
+
+@pytest.fixture
+def stored_queue(django_capture_on_commit_callbacks: Any) -> Queue:
+    """A queue whose topics exist at the provider."""
+    with django_capture_on_commit_callbacks(execute=True):
+        topic = f"console_{uuid4().hex[:8]}"
+        return create_queue(SYSTEM, ensure_system_tenant(), name=topic, topic=topic, handler="noop", partitions=2)
+
+
+def test_publishing_says_where_the_message_is(admin_client: Client, stored_queue: Queue) -> None:
+    entity = uuid4()
+    typed = {"tenant": stored_queue.tenant_id, "entity": entity, "form": "json", "payload": '{"a": 1}'}
+
+    response = admin_client.post(reverse("queue", args=[stored_queue.pk]), typed, follow=True)
+
+    assert re.search(
+        rf"Published: stored in topic {stored_queue.topic}\.[01], partition \d, offset 0\.", text_of(response)
+    )
+    assert str(entity) in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"entity": "not-a-uuid"}, "Enter a valid UUID."),
+        ({"payload": "{oops <b>"}, "This is not JSON"),
+        ({"payload": ""}, "This field is required."),
+        ({"tenant": str(uuid4())}, "Select a valid choice."),
+    ],
+)
+def test_what_was_typed_is_kept_when_it_is_refused(
+    admin_client: Client, stored_queue: Queue, wrong: dict[str, str], reason: str
+) -> None:
+    right = {"tenant": str(stored_queue.tenant_id), "entity": str(uuid4()), "form": "json", "payload": '{"kept": 1}'}
+
+    response = admin_client.post(reverse("queue", args=[stored_queue.pk]), {**right, **wrong})
+
+    form = response.context["form"]
+    assert reason in text_of(response)
+    assert {name: form[name].value() for name in right} == {**right, **wrong}
+    assert "<b>" not in response.content.decode()
+
+
+def test_what_the_provider_refuses_is_said(admin_client: Client) -> None:
+    queue = make_queue()
+    typed = {"tenant": str(queue.tenant_id), "entity": str(uuid4()), "form": "text", "payload": "hello"}
+
+    response = admin_client.post(reverse("queue", args=[queue.pk]), typed)
+
+    assert "Not published:" in text_of(response)
+    assert "hello" in response.content.decode()
+
+
+def test_a_tenants_own_queue_takes_that_tenants_messages_only(admin_client: Client) -> None:
+    acme, other = Tenant.objects.create(name="Acme"), Tenant.objects.create(name="Other")
+    queue = make_queue(tenant=acme)
+
+    form = admin_client.get(reverse("queue", args=[queue.pk])).context["form"]
+
+    assert list(form.fields["tenant"].queryset) == [acme]
+    assert other not in form.fields["tenant"].queryset
+
+
+# Dead letters
+
+
+def test_no_letters_at_all_is_good_news(admin_client: Client) -> None:
+    shown = text_of(admin_client.get(reverse("dead_letters"), {"state": "open"}))
+    assert "No message was ever given up on" in shown
+
+
+def test_no_letter_that_matches_offers_all_of_them(admin_client: Client) -> None:
+    make_letter(make_queue())
+    shown = text_of(admin_client.get(reverse("dead_letters"), {"state": "discarded"}))
+    assert "Nothing matches" in shown
+    assert "Show all dead letters" in shown
+
+
+def listed(response: HttpResponse) -> set[UUID]:
+    return {letter.pk for letter in response.context["page"].object_list}
+
+
+def test_letters_can_be_filtered(admin_client: Client) -> None:
+    acme = Tenant.objects.create(name="Acme")
+    main, alarms = make_queue("Main"), make_queue("Alarms")
+    hot = make_letter(main, tenant=acme, exception_message="too hot")
+    cold = make_letter(alarms, exception_message="too cold", fingerprint="1111222233334444")
+    done = make_letter(main, state=LetterState.REPLAYED, exception_class="builtins.KeyError")
+    wanted = [
+        ({}, {hot, cold, done}),
+        ({"state": "open"}, {hot, cold}),
+        ({"queue": main.pk}, {hot, done}),
+        ({"tenant": acme.pk}, {hot}),
+        ({"error": "1111222233334444"}, {cold}),
+        ({"error": "COLD"}, {cold}),
+        ({"error": "keyerror"}, {done}),
+        ({"q": alarms.topic}, {cold}),
+        ({"q": str(hot.key)}, {hot}),
+        ({"q": str(done.pk)}, {done}),
+        ({"queue": main.pk, "state": "open"}, {hot}),
+    ]
+    for asked, found in wanted:
+        response = admin_client.get(reverse("dead_letters"), asked)
+        assert listed(response) == {letter.pk for letter in found}, asked
+
+
+def test_a_filter_that_makes_no_sense_is_left_out_and_said(admin_client: Client) -> None:
+    letter = make_letter(make_queue())
+    response = admin_client.get(reverse("dead_letters"), {"state": "bogus", "queue": "xyz", "page": "x", "size": "7"})
+    assert listed(response) == {letter.pk}
+    assert "The state filter was left out" in text_of(response)
+
+
+def test_letters_are_paged_and_links_keep_the_filters(admin_client: Client) -> None:
+    queue = make_queue()
+    for number in range(60):
+        make_letter(queue, failed_at=ago(minutes=number))
+    asked = {"queue": str(queue.pk), "sort": "failed"}
+
+    first = admin_client.get(reverse("dead_letters"), asked)
+    last = admin_client.get(reverse("dead_letters"), {**asked, "page": "3"})
+    large = admin_client.get(reverse("dead_letters"), {**asked, "size": "100"})
+
+    assert [len(listed(page)) for page in (first, last, large)] == [25, 10, 60]
+    assert "1–25 of 60" in text_of(first)  # noqa: RUF001
+    assert f'href="?queue={queue.pk}&amp;sort=failed&amp;page=2"' in first.content.decode()
+    assert f'href="?queue={queue.pk}&amp;sort=failed&amp;size=50"' in first.content.decode()
+    assert first.context["page"].object_list[0].failed_at < last.context["page"].object_list[-1].failed_at
+
+
+@pytest.mark.parametrize("column", ["failed", "queue", "tenant", "error", "attempts", "state"])
+def test_letters_sort_by_every_column_both_ways(admin_client: Client, column: str) -> None:
+    queues = [make_queue(f"Queue{number}", Tenant.objects.create(name=f"Tenant{number}")) for number in range(2)]
+    for number, queue in enumerate(queues):
+        make_letter(
+            queue,
+            tenant=queue.tenant,
+            attempts=number,
+            failed_at=ago(minutes=10 - number),
+            exception_class=f"Error{number}",
+            state=[LetterState.DISCARDED, LetterState.OPEN][number],
+        )
+
+    rising = admin_client.get(reverse("dead_letters"), {"sort": column})
+    falling = admin_client.get(reverse("dead_letters"), {"sort": f"-{column}"})
+
+    assert [letter.attempts for letter in rising.context["page"].object_list] == [0, 1]
+    assert [letter.attempts for letter in falling.context["page"].object_list] == [1, 0]
+    assert 'aria-sort="descending"' in falling.content.decode()
+
+
+def test_open_letters_are_grouped_by_error(admin_client: Client) -> None:
+    queue = make_queue()
+    for _ in range(3):
+        make_letter(queue, fingerprint="1" * 16, exception_class="pkg.TooHot")
+    make_letter(queue, fingerprint="2" * 16, exception_class="pkg.TooCold")
+    make_letter(queue, fingerprint="3" * 16, state=LetterState.REPLAYED)
+
+    response = admin_client.get(reverse("dead_letters"))
+
+    assert [(group.fingerprint[0], group.number) for group in response.context["groups"]] == [("1", 3), ("2", 1)]
+    assert f'href="?state=open&amp;error={"1" * 16}"' in response.content.decode()
+
+
+def test_tabs_count_what_the_other_filters_leave(admin_client: Client) -> None:
+    main, other = make_queue("Main"), make_queue("Other")
+    make_letter(main)
+    make_letter(main, state=LetterState.REPLAYED)
+    make_letter(other)
+
+    tabs = admin_client.get(reverse("dead_letters"), {"queue": main.pk, "state": "open"}).context["tabs"]
+
+    assert {tab.label: tab.number for tab in tabs if tab.number} == {"All": 2, "Open": 1, "Replayed": 1}
+    assert [tab.label for tab in tabs if tab.is_current] == ["Open"]
+
+
+def test_a_letter_tells_its_story(admin_client: Client) -> None:
+    sent = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
+    letter = make_letter(
+        make_queue(),
+        sent_at=sent,
+        headers={
+            "producerId": base64.b64encode("wächter".encode()).decode(),
+            "ts": base64.b64encode(struct.pack(">q", int(sent.timestamp() * 1000))).decode(),
+            "odd": base64.b64encode(b"\xff\x00").decode(),
+        },
+    )
+
+    shown = text_of(admin_client.get(reverse("dead_letter", args=[letter.pk])))
+
+    assert "Sent 2026-05-04 03:02:01 UTC" in shown
+    assert "producerId wächter" in shown
+    assert "ts 2026-05-04 03:02:01 UTC" in shown
+    assert "odd ff 00 (2 B, hex)" in shown
+    assert "&quot;temperature&quot;: 21.5" in shown
+    assert "JSON, 21 B" in shown
+    assert str(letter.key) in shown
+
+
+def test_hostile_content_is_only_ever_text(admin_client: Client) -> None:
+    queue = make_queue()
+    letter = make_letter(
+        queue,
+        payload=f'{{"note": "{HOSTILE}"}}'.encode(),
+        exception_class=f"Bad{HOSTILE}",
+        exception_message=f'" onmouseover="{HOSTILE}',
+        stack_trace=HOSTILE,
+        fingerprint="'><b>",
+        handler=HOSTILE,
+        key=None,
+        raw_key=HOSTILE.encode(),
+        headers={HOSTILE: base64.b64encode(HOSTILE.encode()).decode(), "broken": "%%%"},
+    )
+    operation = make_operation(error=HOSTILE, summary=HOSTILE, result={HOSTILE: HOSTILE})
+    OperationLogEntry.objects.create(operation=operation, text=HOSTILE)
+    AuditEntry.objects.create(
+        actor_name=HOSTILE, action=HOSTILE[:50], object_type="x", object_id=HOSTILE, after={HOSTILE: HOSTILE}
+    )
+    make_process("web", last_exit=HOSTILE)
+    urls = [
+        reverse("dead_letter", args=[letter.pk]),
+        reverse("dead_letters") + f"?q={HOSTILE}",
+        reverse("operation", args=[operation.pk]),
+        *(reverse(name) for name in PAGES),
+    ]
+
+    for url in urls:
+        page = admin_client.get(url).content.decode()
+        assert HOSTILE not in page, url
+        assert '" onmouseover="' not in page, url
+        assert "'><b>" not in page, url
+
+
+@pytest.mark.parametrize("payload", [b"\xc3\x28 bad utf-8 <script>", bytes(range(256)), b"\x00" * 10_000, b""])
+def test_payloads_that_are_no_text_are_shown_as_bytes(admin_client: Client, payload: bytes) -> None:
+    letter = make_letter(make_queue(), payload=payload)
+
+    response = admin_client.get(reverse("dead_letter", args=[letter.pk]))
+
+    assert response.status_code == 200
+    assert ("00000000  " in response.content.decode()) == bool(payload)
+
+
+def test_a_payload_is_downloaded_as_a_file_and_never_shown(admin_client: Client) -> None:
+    letter = make_letter(make_queue(), payload=HOSTILE.encode())
+
+    response = admin_client.get(reverse("letter_payload", args=[letter.pk]))
+
+    assert response.content == HOSTILE.encode()
+    assert response.headers["Content-Type"] == "application/octet-stream"
+    assert response.headers["Content-Disposition"].startswith("attachment")
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_shown_payloads_are_bounded_and_say_so() -> None:
+    text, data = show_payload("ä".encode() * MAX_TEXT_BYTES), show_payload(b"\xff" * (MAX_HEX_BYTES * 2))
+    assert (text.kind, text.shown_bytes, text.is_cut) == ("text", MAX_TEXT_BYTES, True)
+    assert (data.kind, data.shown_bytes, data.is_cut) == ("bytes", MAX_HEX_BYTES, True)
+    assert show_payload(b"[" * 60_000).kind == "text"
+    assert show_payload(b"1" * 5_000).kind == "text"
+
+
+def test_headers_that_are_not_what_their_name_says_are_shown_as_they_are() -> None:
+    encoded = {"ts": base64.b64encode(b"soon").decode(), "expireTs": base64.b64encode(b"\x7f" + b"\xff" * 7).decode()}
+    shown = dict(show_headers(encoded))
+    assert (shown["ts"].at, shown["ts"].text) == (None, "soon")
+    assert (shown["expireTs"].at, shown["expireTs"].kind) == (None, "bytes")
+
+
+# Replay
+
+
+def test_a_letter_is_replayed_from_its_page(admin_client: Client, admin_user: User) -> None:
+    letter = make_letter(make_queue())
+
+    response = admin_client.post(reverse("replay_letter", args=[letter.pk]), follow=True)
+
+    letter.refresh_from_db()
+    assert letter.state == LetterState.REPLAYING
+    assert letter.replay is not None
+    assert letter.replay.created_by == admin_user
+    assert AuditEntry.objects.get(object_id=str(letter.replay_id)).address == "127.0.0.1"
+    assert "The replay has started" in text_of(response)
+    assert reverse("operation", args=[letter.replay_id]) in response.content.decode()
+    assert 'hx-trigger="every 2s' in response.content.decode()
+
+
+def test_a_letter_that_is_being_replayed_is_not_replayed_again(admin_client: Client) -> None:
+    letter = make_letter(make_queue())
+    url = reverse("replay_letter", args=[letter.pk])
+    admin_client.post(url)
+
+    response = admin_client.post(url, follow=True)
+
+    assert Operation.objects.count() == 1
+    assert "Not replayed: 1 of the letters cannot be replayed: replaying." in text_of(response)
+    assert re.search(r'id="replay"[^>]* disabled title="It is being replayed right now\."', response.content.decode())
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [(LetterState.REPLAYING, 200), (LetterState.REPLAYED, 286), (LetterState.FAILED_AGAIN, 286)],
+)
+def test_a_letters_page_is_followed_until_the_replay_has_ended(
+    admin_client: Client, state: LetterState, status: int
+) -> None:
+    letter = make_letter(make_queue(), state=state, replay=make_operation())
+    response = admin_client.get(reverse("dead_letter", args=[letter.pk]), headers={"HX-Request": "true"})
+    assert response.status_code == status
+    assert state.label in text_of(response)
+
+
+def test_a_letter_links_to_what_it_came_of_and_what_came_of_it(admin_client: Client) -> None:
+    queue = make_queue()
+    first = make_letter(queue, state=LetterState.FAILED_AGAIN)
+    second = make_letter(queue, replay_of=first)
+
+    assert (
+        reverse("dead_letter", args=[second.pk])
+        in admin_client.get(reverse("dead_letter", args=[first.pk])).content.decode()
+    )
+    assert (
+        reverse("dead_letter", args=[first.pk])
+        in admin_client.get(reverse("dead_letter", args=[second.pk])).content.decode()
+    )
+
+
+def test_selected_letters_are_planned_before_they_are_replayed(admin_client: Client) -> None:
+    main, alarms = make_queue("Main"), make_queue("Alarms")
+    ready = [make_letter(main), make_letter(main), make_letter(alarms)]
+    done = make_letter(main, state=LetterState.REPLAYED)
+    chosen = [str(letter.pk) for letter in [*ready, done]]
+
+    plan = admin_client.post(reverse("replay_letters"), {"letter": chosen, "back": "?state=open"})
+
+    shown = text_of(plan)
+    assert "3 messages will be sent again" in shown
+    assert re.search(r"Main System noop 2 .*Alarms System noop 1", shown)
+    assert "Left out: 1 letter that cannot be replayed now" in shown
+    assert not Operation.objects.exists()
+
+    kept = re.findall(r'name="letter" value="([^"]+)"', plan.content.decode())
+    confirmed = admin_client.post(reverse("replay_letters"), {"letter": kept, "confirm": "yes"})
+
+    operation = Operation.objects.get()
+    assert confirmed.headers["Location"] == reverse("operation", args=[operation.pk])
+    assert set(operation.letters.values_list("pk", flat=True)) == {letter.pk for letter in ready}
+
+
+def test_a_plan_that_no_longer_holds_changes_nothing(admin_client: Client) -> None:
+    queue = make_queue()
+    letters = [make_letter(queue), make_letter(queue, state=LetterState.REPLAYING)]
+
+    chosen = [str(letter.pk) for letter in letters]
+    response = admin_client.post(reverse("replay_letters"), {"letter": chosen, "confirm": "yes"})
+
+    assert "Nothing was replayed" in text_of(response)
+    assert not Operation.objects.exists()
+
+
+@pytest.mark.parametrize("chosen", [[], ["nonsense"], [str(uuid4())]])
+def test_a_plan_of_nothing_says_so(admin_client: Client, chosen: list[str]) -> None:
+    response = admin_client.post(reverse("replay_letters"), {"letter": chosen, "back": "https://elsewhere.example"})
+    assert "There is nothing to replay" in text_of(response)
+    assert "elsewhere" not in response.content.decode()
+
+
+# Operations
+
+
+def test_operations_can_be_filtered_by_state(admin_client: Client) -> None:
+    make_operation(summary="Still running")
+    make_operation(OperationState.FAILED, summary="Went wrong")
+
+    shown = text_of(admin_client.get(reverse("operations"), {"state": "failed"}))
+
+    assert "Went wrong" in shown
+    assert "Still running" not in shown
+    assert "Nothing matches" in text_of(admin_client.get(reverse("operations"), {"state": "cancelled"}))
+
+
+def test_no_operations_yet(admin_client: Client) -> None:
+    assert "No operations yet" in text_of(admin_client.get(reverse("operations")))
+
+
+def test_an_operation_shows_progress_log_and_letters(admin_client: Client) -> None:
+    operation = make_operation(done=1)
+    OperationLogEntry.objects.create(operation=operation, text="Sent the first")
+    make_letter(make_queue(), state=LetterState.REPLAYING, replay=operation)
+
+    response = admin_client.get(reverse("operation", args=[operation.pk]))
+    shown = text_of(response)
+
+    assert '<progress max="100" value="25"' in response.content.decode()
+    assert "1 of 4" in shown
+    assert "Sent the first" in shown
+    assert "1 replaying" in shown
+
+
+def test_an_operation_is_followed_until_its_letters_have_ended(admin_client: Client) -> None:
+    operation = make_operation(OperationState.SUCCEEDED, done=4)
+    letter = make_letter(make_queue(), state=LetterState.REPLAYING, replay=operation)
+    url, htmx = reverse("operation", args=[operation.pk]), {"HX-Request": "true"}
+
+    assert admin_client.get(url, headers=htmx).status_code == 200
+    DeadLetter.objects.filter(pk=letter.pk).update(state=LetterState.REPLAYED)
+    assert admin_client.get(url, headers=htmx).status_code == 286
+
+
+def test_an_operation_is_cancelled_once(admin_client: Client) -> None:
+    operation = make_operation()
+    url = reverse("cancel_operation", args=[operation.pk])
+
+    first = admin_client.post(url, follow=True)
+
+    operation.refresh_from_db()
+    assert operation.state == OperationState.CANCELLING
+    assert "Cancelling: what runs stops at its next step." in text_of(first)
+    assert "It is being cancelled already." in text_of(first)
+
+
+def test_an_operation_that_is_over_is_not_cancelled(admin_client: Client) -> None:
+    operation = make_operation(OperationState.SUCCEEDED, done=4)
+
+    response = admin_client.post(reverse("cancel_operation", args=[operation.pk]), follow=True)
+
+    assert "Not cancelled: this operation has already succeeded" in text_of(response)
+    assert re.search(r'id="cancel"[^>]* disabled title="It is over: succeeded\."', response.content.decode())
+
+
+@pytest.mark.parametrize("name", ["replay_letters", "replay_letter", "cancel_operation"])
+def test_what_changes_something_is_never_a_link(admin_client: Client, name: str) -> None:
+    arguments = [] if name == "replay_letters" else [uuid4()]
+    assert admin_client.get(reverse(name, args=arguments)).status_code == 405
+
+
+# Audit
+
+
+def test_audit_entries_can_be_filtered(admin_client: Client) -> None:
+    for actor, action, kind in (("ada", "create", "queue"), ("bob", "cancel_operation", "operation")):
+        AuditEntry.objects.create(actor_name=actor, action=action, object_type=kind, object_id=f"id-of-{kind}")
+
+    for asked in ({"actor": "ad"}, {"action": "create"}, {"target": "queue"}, {"target": "id-of-q"}):
+        shown = text_of(admin_client.get(reverse("audit"), asked))
+        assert "ada" in shown, asked
+        assert "bob" not in shown, asked
+    assert "Nothing matches" in text_of(admin_client.get(reverse("audit"), {"actor": "eve"}))
+
+
+# Speed
+
+
+def fill(rows: int) -> None:
+    operation = make_operation()
+    for number in range(rows):
+        queue = make_queue(f"Queue{next(_numbers)}", Tenant.objects.create(name=f"Tenant{next(_numbers)}"))
+        make_lag(queue, number)
+        make_letter(queue, tenant=queue.tenant, fingerprint=f"{number:016x}", replay=operation)
+        make_operation(created_by=User.objects.create_user(f"user{next(_numbers)}"))
+        AuditEntry.objects.create(actor_name="ada", action="create", object_type="queue", object_id=str(queue.pk))
+        make_process(f"process{next(_numbers)}")
+        make_host(f"host{next(_numbers)}")
+    make_run()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_ask_the_database_as_often_for_many_rows_as_for_few(
+    admin_client: Client, django_assert_max_num_queries: Any, name: str
+) -> None:
+    asked = []
+    for rows in (2, 20):
+        fill(rows)
+        with django_assert_max_num_queries(MOST_QUERIES) as queries:
+            admin_client.get(reverse(name), {"size": "100"})
+        asked.append(len(queries))
+    assert asked[0] == asked[1]
+
+
+def test_details_ask_the_database_a_bounded_number_of_times(
+    admin_client: Client, django_assert_max_num_queries: Any
+) -> None:
+    fill(20)
+    letter, operation = DeadLetter.objects.first(), Operation.objects.earliest("created_at")
+    assert letter is not None
+    for name, pk in (("queue", letter.queue_id), ("dead_letter", letter.pk), ("operation", operation.pk)):
+        with django_assert_max_num_queries(MOST_QUERIES):
+            admin_client.get(reverse(name, args=[pk]))
