@@ -1,0 +1,69 @@
+"""SQLite as a queue: what a team without a broker would build."""
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+
+from queuecore.messages import QueueMessage
+from tests.benchmarks.workload import MESSAGES, PACK, batches, check_count, key_bytes, messages, rate
+
+_SCHEMA = """
+create table message (position integer primary key, sent_ms integer not null, key blob, data blob not null) strict;
+create table committed (consumer text primary key, position integer not null) strict;
+insert into committed values ('bench', 0);
+"""
+
+
+def produce(*, sync: bool) -> Callable[[Path], float]:
+    """One transaction per batch; `sync` makes each of them durable, else they are handed to the system."""
+
+    def measure(folder: Path) -> float:
+        sent = messages()
+        with closing(_open(folder, sync=sync)) as db:
+            result = rate(MESSAGES, lambda: _insert(db, sent))
+            check_count("SQLite", db.execute("select count(*) from message").fetchone()[0])
+        return result
+
+    return measure
+
+
+def consume(folder: Path) -> float:
+    """Pack by pack, committing the position after each, as durable as the `log` provider's own commits."""
+    with closing(_open(folder, sync=False)) as db:
+        _insert(db, messages())
+        db.execute("pragma synchronous = normal")
+        return rate(MESSAGES, lambda: _read_all(db))
+
+
+def _open(folder: Path, *, sync: bool) -> sqlite3.Connection:
+    db = sqlite3.connect(folder / "queue.sqlite3", isolation_level=None)
+    db.execute("pragma journal_mode = wal")
+    db.execute(f"pragma synchronous = {'full' if sync else 'off'}")
+    db.executescript(_SCHEMA)
+    return db
+
+
+def _insert(db: sqlite3.Connection, sent: list[QueueMessage]) -> None:
+    for batch in batches(sent):
+        db.execute("begin immediate")
+        db.executemany("insert into message (sent_ms, key, data) values (0, ?, ?)", _rows(batch))
+        db.execute("commit")
+
+
+def _rows(batch: Iterable[QueueMessage]) -> Iterable[tuple[bytes, bytes]]:
+    return ((key_bytes(message), message.data) for message in batch)
+
+
+def _read_all(db: sqlite3.Connection) -> None:
+    position = count = 0
+    while rows := _read_pack(db, position):
+        count += len(rows)
+        position = rows[-1][0]
+        db.execute("update committed set position = ? where consumer = 'bench'", (position,))
+    check_count("SQLite", count)
+
+
+def _read_pack(db: sqlite3.Connection, position: int) -> list[tuple[int, int, bytes, bytes]]:
+    query = "select position, sent_ms, key, data from message where position > ? order by position limit ?"
+    return db.execute(query, (position, PACK)).fetchall()

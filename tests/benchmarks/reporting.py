@@ -1,0 +1,78 @@
+"""Outcomes as a table for people and as JSON for machines."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.measuring import Comparison, Sample
+
+_HEADINGS = ("benchmark", "value", "spread", "unit", "goal", "of goal", "peer", "peer value", "spread", "ratio")
+
+
+def as_row(comparison: Comparison) -> dict[str, Any]:
+    """One entry of the JSON file. What could not be measured is null; above 1, `ratio` is in our favour."""
+    return {
+        "name": comparison.benchmark.subject.name,
+        "value": comparison.sample.median,
+        "unit": comparison.benchmark.unit,
+        "goal": comparison.benchmark.goal,
+        "peer": comparison.peer,
+        "peer_value": comparison.peer_sample.median,
+        "ratio": comparison.ratio,
+    }
+
+
+def write_json(path: Path, comparisons: Iterable[Comparison]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([as_row(comparison) for comparison in comparisons], indent=2) + "\n")
+
+
+def table(comparisons: Sequence[Comparison]) -> str:
+    """Aligned columns, and below them why something was not measured."""
+    rows = [_HEADINGS, *(_cells(comparison) for comparison in comparisons)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join((lines[0], "-" * len(lines[0]), *lines[1:], *_notes(comparisons)))
+
+
+def _cells(comparison: Comparison) -> tuple[str, ...]:
+    benchmark, sample, peer = comparison.benchmark, comparison.sample, comparison.peer_sample
+    return (
+        benchmark.subject.name,
+        _number(sample.median),
+        _percent(sample.spread),
+        benchmark.unit,
+        ("≥ " if benchmark.better == "higher" else "≤ ") + _number(benchmark.goal),
+        _percent(_share_of_goal(comparison)),
+        comparison.peer,
+        _number(peer.median),
+        _percent(peer.spread),
+        "-" if comparison.ratio is None else f"{comparison.ratio:.3g}",
+    )
+
+
+def _share_of_goal(comparison: Comparison) -> float | None:
+    """1 or more: reached."""
+    value, goal = comparison.sample.median, comparison.benchmark.goal
+    if not value:
+        return None
+    return value / goal if comparison.benchmark.better == "higher" else goal / value
+
+
+def _notes(comparisons: Sequence[Comparison]) -> list[str]:
+    parties: list[tuple[str, Sample]] = []
+    for comparison in comparisons:
+        parties += [(comparison.benchmark.subject.name, comparison.sample), (comparison.peer, comparison.peer_sample)]
+    reasons = {name: sample.unavailable for name, sample in parties if sample.unavailable}
+    return [f"{name}: not available: {reason}" for name, reason in reasons.items()]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"

@@ -1,0 +1,191 @@
+"""The benchmark harness, with measurements that only say what they are told to."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import groups
+from tests.benchmarks.__main__ import main, run_group
+from tests.benchmarks.measuring import Benchmark, Comparison, Measurement, NotAvailable, Sample, run_benchmark
+from tests.benchmarks.reporting import as_row, table, write_json
+
+
+def scripted(name: str, values: Sequence[float], calls: list[str] | None = None) -> Measurement:
+    """A measurement that gives these values in turn, and notes that it was called."""
+    remaining = iter(values)
+
+    def measure(folder: Path) -> float:
+        assert list(folder.iterdir()) == [], "a measurement starts in an empty folder"
+        (folder / "left-behind").touch()
+        if calls is not None:
+            calls.append(name)
+        return next(remaining)
+
+    return Measurement(name, measure)
+
+
+def missing(name: str, calls: list[str]) -> Measurement:
+    def measure(_folder: Path) -> float:
+        calls.append(name)
+        raise NotAvailable("no server here")
+
+    return Measurement(name, measure)
+
+
+def comparison(value: float | None, peer_value: float | None, better: str = "higher") -> Comparison:
+    benchmark = Benchmark(scripted("ours", []), (scripted("theirs", []),), "messages/s", 200.0, better)
+    samples = [Sample([] if number is None else [number]) for number in (value, peer_value)]
+    return Comparison(benchmark, "theirs", *samples)
+
+
+def test_subject_and_peers_take_turns_and_every_second_round_goes_backwards(tmp_path: Path) -> None:
+    calls: list[str] = []
+    subject, first, second = (scripted(name, [1.0] * 3, calls) for name in ("subject", "first", "second"))
+
+    run_benchmark(Benchmark(subject, (first, second), "s", 1.0), rounds=3, folder=tmp_path)
+
+    assert calls == ["subject", "first", "second", "second", "first", "subject", "subject", "first", "second"]
+
+
+def test_the_median_is_reported_and_the_spread_beside_it(tmp_path: Path) -> None:
+    subject = scripted("subject", [10, 1000, 30, 20, 25])
+    peer = scripted("peer", [5, 5, 5, 5, 5])
+
+    [outcome] = run_benchmark(Benchmark(subject, (peer,), "messages/s", 50.0), rounds=5, folder=tmp_path)
+
+    assert outcome.sample.median == 25
+    assert outcome.sample.spread == pytest.approx((1000 - 10) / 25)
+    assert outcome.peer_sample.spread == 0
+    assert outcome.ratio == 5
+
+
+@pytest.mark.parametrize(("better", "ratio"), [("higher", 2.0), ("lower", 0.5)])
+def test_a_ratio_above_one_is_always_in_our_favour(better: str, ratio: float) -> None:
+    assert comparison(100, 50, better).ratio == ratio
+
+
+@pytest.mark.parametrize(("value", "peer_value"), [(None, 50), (100, None), (100, 0), (0, 50)])
+def test_there_is_no_ratio_where_there_is_nothing_to_compare(value: float | None, peer_value: float | None) -> None:
+    assert comparison(value, peer_value).ratio is None
+
+
+def test_each_peer_gets_a_row_beside_the_same_subject(tmp_path: Path) -> None:
+    subject = scripted("subject", [8])
+    peers = (scripted("raw", [16]), scripted("sqlite", [4]))
+
+    outcomes = run_benchmark(Benchmark(subject, peers, "messages/s", 10.0), rounds=1, folder=tmp_path)
+
+    assert [(row.peer, row.ratio) for row in outcomes] == [("raw", 0.5), ("sqlite", 2.0)]
+
+
+def test_a_peer_that_is_not_available_is_asked_once_and_said_so(tmp_path: Path) -> None:
+    calls: list[str] = []
+    benchmark = Benchmark(scripted("subject", [8, 8]), (missing("redis", calls),), "messages/s", 10.0)
+
+    outcomes = run_benchmark(benchmark, rounds=2, folder=tmp_path)
+
+    assert calls == ["redis"]
+    assert as_row(outcomes[0]) | {"peer": "redis", "peer_value": None, "ratio": None} == as_row(outcomes[0])
+    assert "redis: not available: no server here" in table(outcomes)
+
+
+def test_any_other_failure_of_a_measurement_ends_the_run(tmp_path: Path) -> None:
+    def measure(_folder: Path) -> float:
+        raise AssertionError("99 of 100 messages arrived")
+
+    benchmark = Benchmark(Measurement("subject", measure), (scripted("peer", [1]),), "messages/s", 10.0)
+    with pytest.raises(AssertionError, match="99 of 100"):
+        run_benchmark(benchmark, rounds=1, folder=tmp_path)
+
+
+def test_a_benchmark_needs_a_peer_with_a_name_of_its_own() -> None:
+    with pytest.raises(ValueError, match="needs a peer"):
+        Benchmark(scripted("a", []), (), "s", 1.0)
+    with pytest.raises(ValueError, match="names of their own"):
+        Benchmark(scripted("a", []), (scripted("a", []),), "s", 1.0)
+
+
+def test_the_json_has_exactly_the_agreed_keys(tmp_path: Path) -> None:
+    write_json(tmp_path / "bench" / "log.json", [comparison(100, 50)])
+
+    assert json.loads((tmp_path / "bench" / "log.json").read_text()) == [
+        {
+            "name": "ours",
+            "value": 100,
+            "unit": "messages/s",
+            "goal": 200.0,
+            "peer": "theirs",
+            "peer_value": 50,
+            "ratio": 2.0,
+        }
+    ]
+
+
+@pytest.mark.parametrize(("better", "goal", "share"), [("higher", "≥ 200", "50%"), ("lower", "≤ 200", "200%")])
+def test_the_table_says_how_far_the_goal_is(better: str, goal: str, share: str) -> None:
+    line = table([comparison(100, 50, better)]).splitlines()[-1]
+
+    assert line.split("  ")[0] == "ours"
+    assert goal in line
+    assert share in line
+
+
+def test_the_command_prints_a_table_and_writes_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextmanager
+    def group(_folder: Path) -> Iterator[list[Benchmark]]:
+        yield [Benchmark(scripted("ours", [6, 6]), (scripted("theirs", [3, 3]),), "messages/s", 10.0)]
+
+    monkeypatch.setattr("tests.benchmarks.__main__.find_group", lambda _name: group)
+
+    assert main(["log", "--rounds", "2", "--output", str(tmp_path)]) == 0
+
+    assert json.loads((tmp_path / "log.json").read_text())[0]["ratio"] == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["log.json"], "the data is gone"
+    assert "median of 2 rounds" in capsys.readouterr().out
+
+
+def test_services_of_a_group_stop_when_a_measurement_fails(tmp_path: Path) -> None:
+    stopped: list[bool] = []
+
+    @contextmanager
+    def group(_folder: Path) -> Iterator[list[Benchmark]]:
+        try:
+            yield [Benchmark(scripted("ours", []), (scripted("theirs", [1]),), "messages/s", 10.0)]
+        finally:
+            stopped.append(True)
+
+    with pytest.raises(StopIteration):
+        run_group(group, rounds=1, output=tmp_path)
+
+    assert stopped == [True]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("typo", "there is no group 'typo'"), ("cluster", "group 'cluster' has no benchmarks yet")],
+)
+def test_an_unknown_or_empty_group_lists_those_there_are(
+    name: str, problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(groups, "filled_groups", lambda: ("log", "api"))
+
+    assert main([name]) == 2
+
+    assert capsys.readouterr().err == f"benchmarks: {problem}; those with benchmarks are: log, api\n"
+
+
+def test_the_log_group_is_filled_and_every_filled_group_opens() -> None:
+    assert "log" in groups.filled_groups()
+    assert all(callable(groups.find_group(name)) for name in groups.filled_groups())
+
+
+def test_at_least_one_round(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["log", "--rounds", "0"])
+    assert "--rounds" in capsys.readouterr().err
