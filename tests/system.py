@@ -85,6 +85,11 @@ class RunningSystem:
         with self._open(method, f"/api/v1/{path}", data, "application/json") as answer:
             return json.load(answer)
 
+    def page(self, path: str) -> str:
+        """A page of the console, as its HTML."""
+        with self._open("GET", path, None, "text/html") as answer:
+            return str(answer.read(), "utf-8")
+
     def _open(self, method: str, path: str, data: bytes | None, content_type: str) -> Any:
         """Signed in by session, as a browser is: hashing the password for each request would take most of the time."""
         if not self._cookies:

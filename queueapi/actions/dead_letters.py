@@ -105,7 +105,8 @@ def _to_letter(record: Record, queues: dict[UUID, Queue], tenants: dict[UUID, Te
         letter_partition=record.partition,
         letter_offset=record.offset,
         topic=story.topic,
-        partition=story.partition,
+        # A dead-letter topic has its queue's partitions; the provider's own number may always be 0.
+        partition=record.partition,
         offset=story.offset,
         sent_at=_time(story.timestamp_ms),
         **_key_fields(record),

@@ -40,8 +40,7 @@ def _send(letter_ids: list[UUID]) -> None:
     sends = []
     for letter_id in letter_ids:
         letter = letters[letter_id]
-        # A dead-letter topic has its queue's partitions, so the letter's own is where it came from.
-        info = letter.queue.partition_info(letter.letter_partition)
+        info = letter.queue.partition_info(letter.partition)
         sends.append(send(producer, info, replay_message(letter)))
     for future in sends:
         future.result(_ACK_TIMEOUT_S)

@@ -1,5 +1,5 @@
 from django.urls import include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.routers import DefaultRouter
 
 from queueapi.rest.v1 import views
@@ -16,5 +16,5 @@ router.register("services", views.ServiceViewSet)
 urlpatterns = [
     path("", include(router.urls)),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
-    path("docs", SpectacularSwaggerView.as_view(), name="api-docs"),
+    path("docs", SpectacularSwaggerSplitView.as_view(), name="api-docs"),
 ]

@@ -1,0 +1,45 @@
+"""A real browser on the real system."""
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.e2e.browser import ARGUMENTS, browser_path, sign_in
+from tests.services import require_or_skip
+from tests.system import RunningSystem
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
+    """The demo, running for all browser tests."""
+    if shutil.which("java") is None:
+        require_or_skip("Java 17 is not installed, so Spark cannot compute the lag; install openjdk-17-jre-headless")
+    with RunningSystem(tmp_path_factory.mktemp("demo"), "--demo") as system:
+        yield system
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = browser_path()
+    if path is None:
+        require_or_skip("Chromium is not installed; install the package chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, demo: RunningSystem) -> Iterator[Page]:
+    """A page signed in as the administrator. Whatever the browser's console complains about fails the test."""
+    context = browser.new_context(base_url=demo.url)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    sign_in(page, demo.password)
+    yield page
+    context.close()
+    assert not complaints

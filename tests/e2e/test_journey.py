@@ -1,0 +1,67 @@
+"""A message's whole journey: published, failed, seen, sent again, handled. And the lag that Spark computes."""
+
+import re
+from uuid import uuid4
+
+from playwright.sync_api import Page, expect
+
+from tests.system import RunningSystem
+
+SECONDS = 1000
+FIRST_LAG_MS = 180 * SECONDS
+LETTER_MS = 60 * SECONDS
+
+
+def publish_failing(system: RunningSystem) -> str:
+    """Publish a reading that fails until it is replayed; its entity."""
+    entity = str(uuid4())
+    tenant = system.get_all("tenants")[0]["id"]
+    payload = {"sensor": 7, "temperature": 20.5, "fault": "until_replayed"}
+    body = {"tenant": tenant, "entity": entity, "payload": payload}
+    answer = system.request("POST", "queues/telemetry/messages", body)
+    assert answer["offset"] >= 0
+    assert answer["topic"] == f"tb_rule_engine.telemetry.{answer['partition']}"
+    return entity
+
+
+def test_a_failed_message_is_replayed_from_the_browser(demo: RunningSystem, page: Page) -> None:
+    entity = publish_failing(demo)
+
+    def letter_listed() -> None:
+        page.goto(f"/dead-letters/?q={entity}")
+        expect(page.get_by_role("row", name=re.compile("DownstreamUnavailable"))).to_have_count(1, timeout=2 * SECONDS)
+
+    eventually(letter_listed, LETTER_MS)
+    page.get_by_role("row", name=re.compile("DownstreamUnavailable")).get_by_role("link").first.click()
+    expect(page.get_by_text("billing service answered 503 for sensor 7").first).to_be_visible()
+    page.get_by_role("button", name="Replay").click()
+    expect(page.get_by_test_id("letter-state")).to_have_text("Replayed", timeout=LETTER_MS)
+
+
+def test_the_overview_shows_lag_computed_by_spark_and_dead_letters(demo: RunningSystem, page: Page) -> None:
+    page.goto("/")
+    expect(page.get_by_text(re.compile(r"as of \d\d:\d\d:\d\d UTC", re.IGNORECASE)).first).to_be_visible(
+        timeout=FIRST_LAG_MS
+    )
+    row = page.get_by_role("row", name=re.compile("Telemetry"))
+    expect(row).to_be_visible()
+    lag = [row for row in demo.get_all("lag") if row["topic"].startswith("tb_rule_engine.telemetry")]
+    assert len(lag) == 3
+    assert all(row["as_of"] and row["end_offset"] >= 0 for row in lag)
+
+
+def test_the_rest_interface_is_documented_without_another_host(page: Page) -> None:
+    page.get_by_role("link", name="REST interface").click()
+    expect(page.get_by_text("/api/v1/queues/{queue}/messages").first).to_be_visible()
+
+
+def eventually(check, timeout_ms: int) -> None:
+    """Repeat a check that has its own waiting until it holds."""
+    tries = max(1, timeout_ms // (2 * SECONDS))
+    for left in reversed(range(tries)):
+        try:
+            return check()
+        except AssertionError:
+            if not left:
+                raise
+    return None
