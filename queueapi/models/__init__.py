@@ -1,4 +1,4 @@
-"""What the control plane remembers. Only `queueapi.actions` writes it."""
+"""What the control plane remembers. Only `queueapi.actions` writes it; the summaries are the Spark job's."""
 
 from queueapi.models.audit import AuditEntry
 from queueapi.models.dead_letter import DeadLetter
