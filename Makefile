@@ -13,15 +13,15 @@ help: ## list the targets
 
 demo: $(BIN)/.runtime ## start the whole system with sample tenants and live traffic
 	@scripts/require java
-	@SWITCHYARD_DATA_DIR=$${SWITCHYARD_DATA_DIR:-var/demo} $(BIN)/python manage.py up --demo
+	@SWITCHYARD_DATA_DIR=$${SWITCHYARD_DATA_DIR:-var/demo} exec $(BIN)/python manage.py up --demo
 
 run: $(BIN)/.runtime ## start the whole system, empty
 	@scripts/require java
-	@SWITCHYARD_DATA_DIR=$${SWITCHYARD_DATA_DIR:-var/run} $(BIN)/python manage.py up
+	@SWITCHYARD_DATA_DIR=$${SWITCHYARD_DATA_DIR:-var/run} exec $(BIN)/python manage.py up
 
 services: $(BIN)/.runtime ## start Kafka, PostgreSQL and Redis on loopback, until Ctrl-C
 	@scripts/require --optional java maven postgresql redis
-	@$(BIN)/python -m queuecore.testing.services
+	@exec $(BIN)/python -m queuecore.testing.services
 
 test: test-needs ## run the tests; long ones in their short tier
 	$(BIN)/pytest -m "not full"

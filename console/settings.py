@@ -160,6 +160,7 @@ LOGGING = {
         "py4j": {"level": "WARNING"},
         # A line for every task, every few seconds, would hide the lines that matter.
         "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.request": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
     },
 }

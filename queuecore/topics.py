@@ -14,8 +14,6 @@ from uuid import UUID
 from queuecore.errors import InvalidName
 
 SYSTEM_TENANT: Final = UUID("13814000-1dd2-11b2-8080-808080808080")
-METRICS_TOPIC: Final = "queue.metrics"
-METRICS_PARTITIONS: Final = 4
 
 # Kafka's limit. A base leaves room for `.isolated.<uuid>` and `.<partition>`.
 MAX_TOPIC_LENGTH: Final = 249

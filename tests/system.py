@@ -134,7 +134,7 @@ def _child_name(command: str) -> str | None:
         "consumer": "--hostname consumer@",
         "tasks": "--hostname tasks@",
         "spark": "--hostname spark@",
-        "beat": "workers beat",
+        "beat": "workers.app beat",
         "traffic": "-m workers.demo",
     }
     return next((name for name, mark in marks.items() if mark in command), None)

@@ -1,5 +1,1 @@
-"""The Celery app: consumer hosts, operations, sampling; `spark/` holds the pipeline."""
-
-from workers.app import app
-
-__all__ = ["app"]
+"""The Celery app and what it hosts: consumers, operations, sampling; `spark/` holds the pipeline."""

@@ -7,13 +7,13 @@ from queueapi.models import Queue
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.loop import ConsumedPartition
 from queuecore.messages import QueueMessage
+from queuecore.metrics import EVENT_VERSION, METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event, OffsetSample
 from queuecore.providers.base import Provider, ProviderPartition
 from queuecore.sending import send
-from queuecore.topics import METRICS_PARTITIONS, METRICS_TOPIC, TopicPartitionInfo
+from queuecore.topics import TopicPartitionInfo
 from workers.host import consumed_partitions
 
-EVENT_VERSION = 1
 _ACK_TIMEOUT_S = 10
 
 

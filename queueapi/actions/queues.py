@@ -9,8 +9,9 @@ from queueapi import runtime
 from queueapi.actions.actor import Actor, audit
 from queueapi.errors import InvalidInput
 from queueapi.models import Queue, Tenant
+from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.providers.base import DAY_MS, TopicSpec
-from queuecore.topics import METRICS_PARTITIONS, METRICS_TOPIC, check_base_topic, dead_letter_partition
+from queuecore.topics import check_base_topic, dead_letter_partition
 
 
 def create_queue(actor: Actor, tenant: Tenant, *, name: str, topic: str, handler: str, **options: Any) -> Queue:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from queueapi.celery_config import CONSUMERS_QUEUE, SPARK_QUEUE, TASKS_QUEUE
 
-_CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "workers")
+_CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "workers.app")
 _QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO")
 
 

@@ -12,10 +12,11 @@ from queueapi.actions.messages import publish_message
 from queueapi.choices import LetterState, OperationState
 from queueapi.errors import NotReplayable
 from queueapi.models import DeadLetter, ServiceInstance
+from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event
 from queuecore.providers.base import ProviderPartition
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import METRICS_PARTITIONS, METRICS_TOPIC, dead_letter_partition
+from queuecore.topics import dead_letter_partition
 from workers.host import ConsumerHost
 from workers.operations.runner import run_operation
 from workers.sampling import publish_samples

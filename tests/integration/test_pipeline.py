@@ -19,13 +19,14 @@ from queueapi.models import Queue, Tenant
 from queueapi.models.summary import LagCurrent, PipelineRun
 from queueapi.runtime import open_provider
 from queuecore.messages import QueueMessage
+from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event, OffsetSample
 from queuecore.providers.base import Provider, ProviderPartition, TopicSpec
 from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.sending import send
 from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import METRICS_PARTITIONS, METRICS_TOPIC, TopicPartitionInfo
+from queuecore.topics import TopicPartitionInfo
 from tests.services import require_or_skip
 from workers.spark import pipeline, session
 from workers.spark.errors import PipelineFailed

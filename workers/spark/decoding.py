@@ -8,10 +8,9 @@ from google.protobuf.message import DecodeError
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from queuecore.errors import QueueError
+from queuecore.metrics import EVENT_VERSION
 from queuecore.proto.events_pb2 import Event, OffsetSample
 from queuecore.topics import MAX_TOPIC_LENGTH
-
-EVENT_VERSION = 1
 
 # A sample from the future would be the newest until that day comes; clocks may differ by this much.
 CLOCK_TOLERANCE = timedelta(minutes=5)

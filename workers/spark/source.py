@@ -14,25 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-import workers.spark
 from queueapi.config import Config
 from queueapi.runtime import open_provider
 from queuecore.errors import OffsetOutOfRange, UnknownTopic
 from queuecore.messages import Record
+from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.providers.base import Provider, ProviderPartition
-from queuecore.topics import METRICS_PARTITIONS, METRICS_TOPIC
 from workers.spark.decoding import SAMPLE_SCHEMA, SampleRow, Unusable, decode_sample
 
 logger = logging.getLogger(__name__)
-
-# Spark's Python processes get this package's code with the pickle: importing `workers` there would start a Celery
-# app, which needs Django's settings. `queuecore` and `queueapi` are imported.
-cloudpickle.register_pickle_by_value(workers.spark)  # type: ignore[no-untyped-call]
 
 FORMAT = "switchyard"
 READ_RECORDS = 2_000

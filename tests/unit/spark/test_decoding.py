@@ -17,7 +17,14 @@ QUEUE = str(uuid4())
 
 
 def event(at_ms: int = 1_700_000_000_123, version: int = 1, **changes: Any) -> bytes:
-    fields = {"queue_id": QUEUE, "partition": 2, "topic": "t.2", "group": "g", "beginning_offset": 1, "end_offset": 9}
+    fields: dict[str, Any] = {
+        "queue_id": QUEUE,
+        "partition": 2,
+        "topic": "t.2",
+        "group": "g",
+        "beginning_offset": 1,
+        "end_offset": 9,
+    }
     sample = OffsetSample(**(fields | changes))
     return Event(version=version, at_ms=at_ms, service_id="s", offset_sample=sample).SerializeToString()
 

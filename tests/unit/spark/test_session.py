@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from queueapi.config import Config
 from workers.spark import session
@@ -36,3 +37,10 @@ def test_spark_keeps_to_the_data_folder_and_to_loopback(tmp_path: Path) -> None:
 def test_executors_elsewhere_can_reach_the_driver(tmp_path: Path) -> None:
     installation = replace(Config(data_dir=tmp_path), spark_master="spark://spark.internal:7077")
     assert "spark.driver.host" not in spark_settings(installation)
+
+
+def test_a_jvm_is_replaced_after_many_uses(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert session._open is not None
+    assert session._open.usable
+    monkeypatch.setattr(session._open, "uses", session.USES_PER_JVM)
+    assert not session._open.usable
