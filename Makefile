@@ -79,13 +79,13 @@ $(BIN)/.setup: requirements-setup.lock
 	@touch $@
 
 $(BIN)/.runtime: requirements.lock | $(BIN)/.setup
-	$(BIN)/uv pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --require-hashes -r requirements.lock
 	@touch $@
 
 $(BIN)/.dev: requirements-dev.lock | $(BIN)/.runtime
-	$(BIN)/uv pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --require-hashes -r requirements-dev.lock
 	@touch $@
 
 $(BIN)/.bench: requirements-bench.lock | $(BIN)/.dev
-	$(BIN)/uv pip install --quiet --require-hashes -r requirements-bench.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --require-hashes -r requirements-bench.lock
 	@touch $@
