@@ -15,7 +15,7 @@ import pytest
 import redis
 from confluent_kafka.admin import AdminClient
 
-from queuecore.testing.services import ports
+from queuecore.testing.services import RedisService, ports
 from tests.services import require_or_skip
 
 ROOT = Path(__file__).parents[2]
@@ -153,7 +153,9 @@ def test_a_service_that_dies_stops_the_rest() -> None:
         assert all(is_gone(child) for child in children)
 
 
-def test_the_others_start_when_one_asked_for_is_missing() -> None:
+def test_the_others_start_when_one_asked_for_is_missing(tmp_path: Path) -> None:
+    if reason := RedisService(tmp_path).missing():
+        require_or_skip(reason)
     with services("kafka", "redis", JAVA_HOME="/nowhere") as run:
         wait_for(lambda: "Stop with Ctrl-C" in run.output or run.process.poll() is not None, "redis started")
         assert "kafka is not available: Java is not installed" in run.output

@@ -53,9 +53,9 @@ class _Driver:
 
     @property
     def usable(self) -> bool:
-        return self.uses < USES_PER_JVM and self._is_alive()
+        return self.uses < USES_PER_JVM and self.is_alive()
 
-    def _is_alive(self) -> bool:
+    def is_alive(self) -> bool:
         """False where the JVM is gone, or has stopped its Spark context over a failure of its own."""
         if self.gateway.proc.poll() is not None:
             return False
@@ -165,17 +165,19 @@ def _start(installation: Config) -> _Driver:
 
 
 def _stop(driver: _Driver) -> None:
-    if driver.gateway.proc.poll() is None:
+    """Politely where the JVM still answers: asking a dead one leaves sockets open behind."""
+    if driver.is_alive():
         with suppress(Py4JError, OSError):
             driver.session.stop()
+    else:
+        driver.gateway.proc.kill()
     _end(driver.gateway)
 
 
 def _end(gateway: JavaGateway) -> None:
     """See that the JVM is gone, and that PySpark, which keeps it in class attributes, forgets it."""
     jvm: subprocess.Popen[bytes] = gateway.proc
-    with suppress(Py4JError, OSError):
-        gateway.shutdown()
+    gateway.shutdown_callback_server()
     with suppress(OSError):
         if jvm.stdin is not None:
             jvm.stdin.close()
@@ -184,6 +186,7 @@ def _end(gateway: JavaGateway) -> None:
     except subprocess.TimeoutExpired:
         jvm.kill()
         jvm.wait()
+    gateway._gateway_client.close()  # noqa: SLF001 - its public way asks the JVM, which is gone
     if (context := SparkContext._active_spark_context) is not None:  # noqa: SLF001
         context._jsc = None  # noqa: SLF001
         context.stop()
