@@ -1,5 +1,9 @@
 """What a new installation needs before its first process starts. Repeatable."""
 
+import logging
+from collections.abc import Callable
+from functools import partial
+
 from django.core.management import call_command
 
 from queueapi.actions.actor import SYSTEM
@@ -7,6 +11,9 @@ from queueapi.actions.queues import create_queue, provision_metrics, provision_q
 from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.actions.users import ensure_administrator
 from queueapi.models import Queue
+from queuecore.errors import CorruptLog
+
+logger = logging.getLogger(__name__)
 
 ADMINISTRATOR = "admin"
 
@@ -17,7 +24,10 @@ def bootstrap(password: str) -> None:
     system = ensure_system_tenant()
     if not Queue.objects.filter(tenant=system, name="Main").exists():
         create_queue(SYSTEM, system, name="Main", topic="tb_rule_engine", handler="log")
-    provision_metrics()
-    for queue in Queue.objects.all():
-        provision_queue(queue)
+    steps: list[Callable[[], None]] = [partial(provision_queue, queue) for queue in Queue.objects.all()]
+    for step in (provision_metrics, *steps):
+        try:
+            step()
+        except CorruptLog as error:
+            logger.error("%s; the rest starts without it", error)
     ensure_administrator(ADMINISTRATOR, password)

@@ -28,9 +28,10 @@ def setting(
     secret: bool = False,
     alias: str = "",
     minimum: int | None = None,
+    maximum: int | None = None,
 ) -> Any:
     """A field of a settings class. `alias` is a second variable name, read when the first is not set."""
-    metadata = {"help": help_text, "secret": secret, "alias": alias, "minimum": minimum}
+    metadata = {"help": help_text, "secret": secret, "alias": alias, "minimum": minimum, "maximum": maximum}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -60,7 +61,7 @@ def load(settings_class: type[T], environ: Mapping[str, str]) -> T:
         if raw is None:
             continue
         try:
-            values[field.name] = _checked(_parse(hints[field.name], raw), field.metadata["minimum"])
+            values[field.name] = _checked(_parse(hints[field.name], raw), field)
         except ValueError as error:
             shown = "its value" if field.metadata["secret"] else repr(raw)
             problems.append(f"{name}: {shown} {error}")
@@ -124,9 +125,12 @@ def _integer(raw: str) -> int:
 _PARSERS: dict[Any, Callable[[str], Any]] = {str: str, int: _integer, bool: _boolean, Path: Path}
 
 
-def _checked(value: Any, minimum: int | None) -> Any:
+def _checked(value: Any, field: "dataclasses.Field[Any]") -> Any:
+    minimum, maximum = field.metadata["minimum"], field.metadata["maximum"]
     if minimum is not None and value < minimum:
         raise ValueError(f"is below {minimum}")
+    if maximum is not None and value > maximum:
+        raise ValueError(f"is above {maximum}")
     return value
 
 

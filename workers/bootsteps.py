@@ -41,7 +41,7 @@ class ConsumerHostStep(bootsteps.StartStopStep):
         """Warm shutdown: the message at hand is finished and committed."""
         if self._host is not None:
             self._host.stop()
-            logger.info("consumer host of %s stopped; what was done is committed", worker.hostname)
+            logger.info("consumer host of %s stopped", worker.hostname)
 
 
 def _end_worker(reason: str) -> None:

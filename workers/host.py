@@ -5,9 +5,8 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
 
+from django.db import Error as DatabaseError
 from django.db import close_old_connections, connections
 
 from queueapi import runtime
@@ -15,10 +14,11 @@ from queueapi.actions.processes import leave, renew_lease
 from queueapi.models import Queue
 from queuecore.consuming.handlers import find_handler
 from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
-from queuecore.errors import QueueError, UnknownHandler
+from queuecore.errors import UnknownHandler
 from queuecore.processing import RetryFailed
 from queuecore.topics import ServiceType
 from workers import handlers
+from workers.hosted import Hosted
 from workers.letters import LetterIndexer
 from workers.outcomes import LetterOutcomes
 
@@ -26,56 +26,6 @@ logger = logging.getLogger(__name__)
 
 RECONCILE_S = 2.0
 STOP_TIMEOUT_S = 20.0
-FIRST_BACKOFF_S = 1.0
-LONGEST_BACKOFF_S = 30.0
-
-
-class Loop(Protocol):
-    def run(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-@dataclass(slots=True)
-class Hosted:
-    """A loop on its thread. An error that may pass is waited out; any other is its host's death."""
-
-    name: str
-    loop: Loop
-    on_death: Callable[[str], None]
-    thread: threading.Thread
-    stopping: threading.Event
-
-    @classmethod
-    def begin(cls, name: str, loop: Loop, on_death: Callable[[str], None]) -> "Hosted":
-        hosted = cls(name, loop, on_death, threading.Thread(name=name, daemon=True), threading.Event())
-        hosted.thread = threading.Thread(target=hosted.run, name=name, daemon=True)
-        hosted.thread.start()
-        return hosted
-
-    def run(self) -> None:
-        backoff = FIRST_BACKOFF_S
-        while not self.stopping.is_set():
-            try:
-                self.loop.run()
-                return
-            except QueueError as error:
-                if not error.retryable:
-                    self.on_death(f"{self.name}: {error}")
-                    return
-                logger.warning("%s stands still and tries again in %g s: %s", self.name, backoff, error)
-                self.stopping.wait(backoff)
-                backoff = min(LONGEST_BACKOFF_S, backoff * 2)
-            except Exception as error:
-                logger.exception("%s failed", self.name)
-                self.on_death(f"{self.name}: {error}")
-                return
-            finally:
-                connections.close_all()
-
-    def stop(self) -> None:
-        self.stopping.set()
-        self.loop.stop()
 
 
 class ConsumerHost:
@@ -98,20 +48,20 @@ class ConsumerHost:
         """Stop all loops at once, then wait for each: the slowest one's message decides how long it takes."""
         self._stopping.set()
         self._thread.join(STOP_TIMEOUT_S)
-        everything = [*self._consumers.values(), *self._indexers.values()]
-        for hosted in everything:
+        for hosted in self._everything():
             hosted.stop()
-        for hosted in everything:
-            hosted.thread.join(STOP_TIMEOUT_S)
-        leave(self._service_id)
+        for hosted in self._everything():
+            hosted.join(STOP_TIMEOUT_S)
+        try:
+            leave(self._service_id)
+        except DatabaseError as error:
+            logger.warning("could not take leave, the lease will run out by itself: %s", error)
         runtime.close_provider()
 
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                close_old_connections()
-                self._reconcile(list(Queue.objects.select_related("tenant")))
-                renew_lease(self._service_id, socket.gethostname(), os.getpid(), len(self._consumers))
+                self._look()
                 self._stopping.wait(RECONCILE_S)
         except Exception as error:
             logger.exception("the consumer host failed")
@@ -119,23 +69,36 @@ class ConsumerHost:
         finally:
             connections.close_all()
 
+    def _look(self) -> None:
+        """One round. A database that is away is waited for; what is consumed goes on meanwhile."""
+        try:
+            close_old_connections()
+            self._reconcile(list(Queue.objects.select_related("tenant")))
+            renew_lease(self._service_id, socket.gethostname(), os.getpid(), len(self._consumers))
+        except DatabaseError as error:
+            logger.warning("cannot read the configuration, the consumers go on as they are: %s", error)
+            connections.close_all()
+        if dead := [hosted.name for hosted in self._everything() if hosted.is_dead]:
+            self._on_death(f"the thread of {dead[0]} is gone")
+            self._stopping.set()
+
+    def _everything(self) -> list[Hosted]:
+        return [*self._consumers.values(), *self._indexers.values()]
+
     def _reconcile(self, queues: list[Queue]) -> None:
         """Stop what the configuration no longer wants as it is, start what it wants and is not there."""
         wanted = {spec for queue in queues if self._has_handler(queue) for spec in consumed_partitions(queue)}
         for spec in self._consumers.keys() - wanted:
             hosted = self._consumers.pop(spec)
             hosted.stop()
-            hosted.thread.join(STOP_TIMEOUT_S)
+            hosted.join(STOP_TIMEOUT_S)
         for spec in wanted - self._consumers.keys():
-            self._consumers[spec] = self._consume(spec)
+            loop = PartitionLoop(spec, runtime.provider(), find_handler(spec.handler), LetterOutcomes())
+            self._consumers[spec] = Hosted(f"{spec.queue}[{spec.info.partition}]", loop)
         for queue in queues:
             if str(queue.id) not in self._indexers:
                 indexer = LetterIndexer(queue.partition_infos(), runtime.provider())
-                self._indexers[str(queue.id)] = Hosted.begin(f"letters of {queue.name}", indexer, self._on_death)
-
-    def _consume(self, spec: ConsumedPartition) -> Hosted:
-        loop = PartitionLoop(spec, runtime.provider(), find_handler(spec.handler), LetterOutcomes())
-        return Hosted.begin(f"{spec.queue}[{spec.info.partition}]", loop, self._on_death)
+                self._indexers[str(queue.id)] = Hosted(f"letters of {queue.name}", indexer)
 
     def _has_handler(self, queue: Queue) -> bool:
         try:

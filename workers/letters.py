@@ -7,7 +7,6 @@ from queueapi.actions.dead_letters import index_letters
 from queuecore.providers.base import Provider, ProviderPartition
 from queuecore.topics import TopicPartitionInfo, dead_letter_partition
 
-GROUP = "dead-letter-index"
 POLL_MS = 250
 
 
@@ -23,7 +22,7 @@ class LetterIndexer:
         self._stopping.set()
 
     def run(self) -> None:
-        consumer = self._provider.consumer(GROUP)
+        consumer = self._provider.consumer(f"dead-letter-index-{self._partitions[0].full_topic_name}")
         try:
             consumer.subscribe(self._partitions)
             while not self._stopping.is_set():

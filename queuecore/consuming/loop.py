@@ -3,11 +3,13 @@
 import logging
 import threading
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Protocol
 from uuid import UUID
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.handlers import Handler, context_of
+from queuecore.consuming.progress import KEEP_ALIVE_EVERY_S, PackProgress
 from queuecore.deadletter.envelope import FailureStory, describe_exception, to_letter
 from queuecore.messages import Record
 from queuecore.processing import RetryFailed
@@ -36,6 +38,11 @@ class ConsumedPartition:
     def group(self) -> str:
         tenant: UUID | None = self.info.tenant_id
         return group_name(self.service_type, self.queue, tenant, self.info.partition)
+
+
+class Outcome(Enum):
+    SUCCEEDED = auto()
+    DEAD_LETTERED = auto()
 
 
 class Outcomes(Protocol):
@@ -69,53 +76,67 @@ class PartitionLoop:
         self._stopping.set()
 
     def run(self) -> None:
-        """Consume until stopped. An error of the provider ends it, and nothing uncommitted is lost."""
+        """Consume until stopped. An error of the provider or of `outcomes` ends it, with what is done committed."""
         consumer = self._provider.consumer(self.spec.group)
         try:
             consumer.subscribe([self.spec.info])
             while not self._stopping.is_set():
-                records = consumer.poll(self.spec.poll_interval_ms)
-                if records and (done := self._process(records)) is not None:
-                    consumer.commit({ProviderPartition.of(self.spec.info): done})
+                if records := consumer.poll(self.spec.poll_interval_ms):
+                    self._process(records, PackProgress(consumer, ProviderPartition.of(self.spec.info), self._clock))
         finally:
             consumer.stop()
 
-    def _process(self, records: list[Record]) -> int | None:
-        """The offset below which all is done, or None where stopping came before the first."""
-        done = None
-        for record in records:
-            if not self._deliver(record):
-                break
-            done = record.offset + 1
-        return done
+    def _process(self, records: list[Record], progress: PackProgress) -> None:
+        try:
+            for record in records:
+                outcome = self._deliver(record, progress)
+                if outcome is None:
+                    break
+                progress.done(record.offset, commit_now=outcome is Outcome.DEAD_LETTERED)
+        except BaseException:
+            progress.save()
+            raise
+        progress.commit()
 
-    def _deliver(self, record: Record) -> bool:
-        """Hand over one message until it succeeds or is given up. False: stopped first, it is not done."""
+    def _deliver(self, record: Record, progress: PackProgress) -> Outcome | None:
+        """Hand over one message until it succeeds or is given up. None: stopped first, it is not done."""
         state = self.spec.retry.state()
         first_failed_at_ms = 0
         while not self._stopping.is_set():
-            try:
-                self._handle(record, context_of(record, self.spec.queue, state.failures + 1))
-            except Exception as error:
-                first_failed_at_ms = first_failed_at_ms or self._clock.now_ms()
-                pause_ms = state.pause_before_next_ms()
-                if pause_ms is None:
-                    self._give_up(record, error, state.failures, first_failed_at_ms)
-                    return True
-                self._stopping.wait(pause_ms / 1000)
-            else:
+            error = self._attempt(record, state.failures + 1)
+            if error is None:
                 self._outcomes.succeeded(record)
-                return True
-        return False
+                return Outcome.SUCCEEDED
+            first_failed_at_ms = first_failed_at_ms or self._clock.now_ms()
+            pause_ms = state.pause_before_next_ms()
+            if pause_ms is None:
+                self._give_up(record, error, state.failures, first_failed_at_ms)
+                return Outcome.DEAD_LETTERED
+            self._pause(pause_ms / 1000, progress)
+        return None
 
-    def _give_up(self, record: Record, error: Exception, attempts: int, first_failed_at_ms: int) -> None:
+    def _attempt(self, record: Record, attempt: int) -> BaseException | None:
+        """What the handler raised. One that asks for the end of the process has failed as well."""
+        try:
+            self._handle(record, context_of(record, self.spec.queue, attempt))
+        except (Exception, SystemExit) as error:
+            return error
+        return None
+
+    def _pause(self, seconds: float, progress: PackProgress) -> None:
+        """Wait in slices, so that the group hears of us however long the pause is."""
+        while seconds > 0 and not self._stopping.wait(min(seconds, KEEP_ALIVE_EVERY_S)):
+            seconds -= KEEP_ALIVE_EVERY_S
+            progress.keep_alive()
+
+    def _give_up(self, record: Record, error: BaseException, attempts: int, first_failed_at_ms: int) -> None:
         """Write the letter and wait for its acknowledgement: only then may the original count as done."""
         story = self._story(record, error, attempts, first_failed_at_ms)
         target = dead_letter_partition(self.spec.info)
         send_and_wait(self._provider.producer(), target, to_letter(record, story), _LETTER_ACK_S)
         self._outcomes.dead_lettered(record, story)
 
-    def _story(self, record: Record, error: Exception, attempts: int, first_failed_at_ms: int) -> FailureStory:
+    def _story(self, record: Record, error: BaseException, attempts: int, first_failed_at_ms: int) -> FailureStory:
         return FailureStory(
             topic=record.topic,
             partition=record.partition,

@@ -72,6 +72,9 @@ class QueueConsumer(Protocol):
         """Everything below these offsets is done and will not be delivered to the group again. NotOwner, with
         nothing committed, when another consumer of the group holds one of the partitions."""
 
+    def keep_alive(self) -> None:
+        """Say that the consumer still works, without taking records: for a pack that takes long."""
+
     def stop(self) -> None:
         """Release the partitions. Commits nothing."""
 

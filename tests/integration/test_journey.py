@@ -12,9 +12,12 @@ from queueapi.actions.messages import publish_message
 from queueapi.choices import LetterState, OperationState
 from queueapi.errors import NotReplayable
 from queueapi.models import DeadLetter, ServiceInstance
+from queuecore.messages import REPLAY_LETTER, QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event
 from queuecore.providers.base import ProviderPartition
+from queuecore.providers.log.files import partition_dir, segment_path
+from queuecore.sending import send_and_wait
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import dead_letter_partition
 from workers.host import ConsumerHost
@@ -104,6 +107,35 @@ def test_a_failure_that_passes_leaves_no_letter(installation, host) -> None:
     admin = runtime.provider().admin()
     wait_until(lambda: admin.committed_offsets({group: [place]})[group].get(place) == 1)
     assert not DeadLetter.objects.exists()
+
+
+def test_a_replay_header_that_is_no_id_stops_nothing(installation, host) -> None:
+    info = installation.queue.partition_info(0)
+    data = json.dumps({"sensor": 1, "temperature": 20.0}).encode()
+    for letter in (b"not-a-uuid", b"\xff"):
+        message = QueueMessage(None, data, {REPLAY_LETTER: letter})
+        send_and_wait(runtime.provider().producer(), info, message, 10)
+    place, group = ProviderPartition.of(info), "tb_rule_engine_telemetry-consumer-0"
+    admin = runtime.provider().admin()
+    wait_until(lambda: admin.committed_offsets({group: [place]})[group].get(place) == 2)
+
+
+def test_damage_in_one_partition_stops_that_one_alone(installation, caplog) -> None:
+    data = json.dumps({"sensor": 1, "temperature": 20.0}).encode()
+    infos = [installation.queue.partition_info(number) for number in (0, 1)]
+    for info in infos:
+        send_and_wait(runtime.provider().producer(), info, QueueMessage(None, data, {}), 10)
+    hurt, fine = (ProviderPartition.of(info) for info in infos)
+    segment = segment_path(partition_dir(installation.folder / "log", hurt), 0)
+    segment.write_bytes(b"x" * segment.stat().st_size)
+    host = ConsumerHost("host-4", on_death=lambda reason: None)
+    host.start()
+    group = "tb_rule_engine_telemetry-consumer-1"
+    admin = runtime.provider().admin()
+    wait_until(lambda: admin.committed_offsets({group: [fine]})[group].get(fine) == 1)
+    wait_until(lambda: "Telemetry[0] stands still" in caplog.text)
+    host.stop()
+    assert str(segment) in caplog.text
 
 
 def test_the_host_announces_itself_and_leaves(installation) -> None:

@@ -43,6 +43,7 @@ class KafkaConsumer:
         self._consumer: Consumer | None = None
         self._wanted: set[ProviderPartition] = set()
         self._held: set[ProviderPartition] = set()
+        self._early: list[Message] = []
 
     def subscribe(self, partitions: Iterable[TopicPartitionInfo]) -> None:
         self.stop()
@@ -59,13 +60,26 @@ class KafkaConsumer:
     def poll(self, duration_ms: int) -> list[Record]:
         if self._consumer is None:
             raise QueueError("this consumer reads no partitions; call subscribe first")
-        first = self._consumer.poll(duration_ms / 1000)
-        if first is None:
+        early, self._early = self._early, []
+        first = self._consumer.poll(0 if early else duration_ms / 1000)
+        if first is None and not early:
             return []
         # `consume` waits until it is full or its time is over, so only the first message may be waited for.
-        messages = [first, *self._consumer.consume(MAX_POLL_RECORDS - 1, 0)]
+        later = [] if first is None else [first, *self._consumer.consume(MAX_POLL_RECORDS - 1, 0)]
+        messages = [*early, *later]
         stored = [message for message in messages if not self._is_error(message)]
         return [to_record(message) for message in stored if place_of(message) in self._held]
+
+    def keep_alive(self) -> None:
+        """Poll with all partitions paused. What a partition that is given meanwhile brings is kept for `poll`."""
+        if self._consumer is None:
+            return
+        held = [TopicPartition(place.topic, place.partition) for place in self._held]
+        self._consumer.pause(held)
+        if (message := self._consumer.poll(0)) is not None:
+            self._early.append(message)
+        still = self._consumer.assignment()
+        self._consumer.resume([place for place in held if place in still])
 
     def commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
         for place in offsets:
@@ -90,6 +104,7 @@ class KafkaConsumer:
             self._consumer.close()
         self._consumer = None
         self._held.clear()
+        self._early.clear()
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         given = {ProviderPartition(given.topic, given.partition): given for given in partitions}
@@ -98,7 +113,9 @@ class KafkaConsumer:
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:  # noqa: ARG002
         """Forget them. What is not committed by now is the next owner's to deliver again."""
-        self._held -= {ProviderPartition(taken.topic, taken.partition) for taken in partitions}
+        lost = {ProviderPartition(taken.topic, taken.partition) for taken in partitions}
+        self._held -= lost
+        self._early = [message for message in self._early if place_of(message) not in lost]
 
     def _is_error(self, message: Message) -> bool:
         error = message.error()

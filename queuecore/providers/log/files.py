@@ -41,6 +41,16 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def make_durably(directory: Path, *, below: Path) -> None:
+    """Make the folder and those above it up to `below`, such that a power cut does not undo it."""
+    if directory.is_dir():
+        return
+    if directory != below:
+        make_durably(directory.parent, below=below)
+    directory.mkdir(parents=directory == below, exist_ok=True)
+    sync_directory(directory.parent)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock that the kernel drops when its holder dies."""

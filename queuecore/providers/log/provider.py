@@ -45,13 +45,14 @@ class LogAdmin:
         self._catalog = catalog
 
     def create_topics(self, specs: Iterable[TopicSpec]) -> None:
-        """Make each topic's partitions readable, and mend what a crash left, before its name is known."""
+        """Make each topic's partitions readable before its name is known. One that exists is mended: what a power
+        cut left stored but unpublished is there again."""
         known = self._catalog.topics()
-        new = [spec for spec in specs if check_topic(spec.name) not in known]
-        for spec in new:
+        specs = [known.get(check_topic(spec.name), spec) for spec in specs]
+        for spec in specs:
             for number in range(spec.partitions):
                 self._recover(ProviderPartition(spec.name, number))
-        self._catalog.create_topics(new)
+        self._catalog.create_topics(specs)
 
     def topics(self) -> Mapping[str, TopicSpec]:
         return self._catalog.topics()

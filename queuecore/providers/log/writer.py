@@ -13,6 +13,7 @@ from queuecore.providers.log.batch import HEADER, MAGIC, encode_batch, is_whole,
 from queuecore.providers.log.files import (
     PublishedEnd,
     locked,
+    make_durably,
     partition_dir,
     segment_bases,
     segment_path,
@@ -36,7 +37,7 @@ class PartitionWriter:
     def __init__(self, root: Path, partition: ProviderPartition, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._partition = partition
         self._directory = partition_dir(root, partition)
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_durably(self._directory, below=root)
         self._segment_bytes = segment_bytes
         self._end = PublishedEnd(self._directory)
         self._descriptor = -1
@@ -118,12 +119,14 @@ class PartitionWriter:
         os.fdatasync(self._descriptor)
         self._open_segment(self._next_offset)
         _remove_expired(self._directory, retention_ms)
-        sync_directory(self._directory)
 
     def _open_segment(self, base: int) -> None:
         self._close_segment()
         path = segment_path(self._directory, base)
+        is_new = not path.exists()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        if is_new:
+            sync_directory(self._directory)
         self._base, self._size, self._next_offset = base, 0, base
 
     def _close_segment(self) -> None:

@@ -149,3 +149,14 @@ class ConsumingContract(ContractKit):
         both.remove(holder)
         send_all(provider, inner[1], *[b"y"] * 5)
         assert accept(both, place, 5) == ([5, 6, 7, 8, 9], both[0])
+
+    def test_saying_that_it_works_takes_no_records(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        send_all(provider, info, b"0", b"1")
+        consumer = consumers(provider, group, [info])
+        take(consumer, 2)
+        send_all(provider, info, b"2", b"3")
+        for _ in range(3):
+            consumer.keep_alive()
+        assert [record.data for record in take(consumer, 2)] == [b"2", b"3"]

@@ -15,6 +15,7 @@ from queuecore.messages import QueueMessage, Record
 from queuecore.processing import RetryFailed
 from queuecore.providers.base import ProviderPartition, TopicSpec
 from queuecore.providers.log import LogProvider
+from queuecore.providers.log.consumer import LogConsumer
 from queuecore.sending import send_and_wait
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import DEADLINE_S
@@ -45,6 +46,7 @@ class Desk:
     outcomes: list[str] = field(default_factory=list)
     stories: list[FailureStory] = field(default_factory=list)
     stop: Callable[[], None] = lambda: None
+    clock: ManualClock = field(default_factory=lambda: ManualClock(now_ms=5_000))
 
     def send(self, *data: str) -> None:
         for one in data:
@@ -53,7 +55,7 @@ class Desk:
 
     def run(self, until: int) -> None:
         """Consume in this thread until that many outcomes are known or something raises."""
-        loop = PartitionLoop(SPEC, self.provider, self._handler(), self, ManualClock(now_ms=5_000))
+        loop = PartitionLoop(SPEC, self.provider, self._handler(), self, self.clock)
         self.stop = loop.stop
         self._until = len(self.outcomes) + until
         loop.run()
@@ -134,7 +136,7 @@ def test_a_message_that_keeps_failing_becomes_a_letter_before_its_commit(desk: D
     desk.run(until=2)
     assert desk.handled == [("bad", 1), ("bad", 2), ("bad", 3), ("good", 1)]
     assert desk.outcomes == ["letter bad", "done good"]
-    assert seen == [(1, None), (1, None)]
+    assert seen == [(1, None), (1, 1)], "a letter is committed before the next message is touched"
     assert desk.committed() == 2
 
 
@@ -215,3 +217,38 @@ def test_a_loop_that_ends_gives_its_partition_free(desk: Desk) -> None:
     other.subscribe([INFO])
     assert [record.data for record in other.poll(0)] == [b"b"]
     other.stop()
+
+
+def test_a_handler_that_asks_for_the_end_of_the_process_has_failed(desk: Desk) -> None:
+    def leave(desk: Desk, record: Record, context: HandlerContext) -> None:
+        if record.data == b"bad":
+            raise SystemExit(3)
+
+    desk.handle = leave
+    desk.send("bad", "good")
+    desk.run(until=2)
+    assert desk.outcomes == ["letter bad", "done good"]
+    assert desk.stories[0].exception_class == "SystemExit"
+
+
+def test_what_is_done_before_an_error_is_not_repeated(desk: Desk) -> None:
+    def refuse(desk: Desk, record: Record) -> None:
+        if record.data == b"c":
+            raise OSError("the database is away")
+
+    desk.after_outcome = refuse
+    desk.send("a", "b", "c")
+    with pytest.raises(OSError, match="away"):
+        desk.run(until=3)
+    assert desk.committed() == 2
+
+
+def test_a_long_pack_is_committed_on_the_way_and_its_group_hears_of_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[int | None] = []
+    monkeypatch.setattr(LogConsumer, "keep_alive", lambda consumer: words.append(desk.committed()))
+    desk.handle = lambda desk, record, context: desk.clock.advance(3)
+    desk.send("a", "b", "c", "d")
+    desk.run(until=4)
+    assert words == [2, 4]
