@@ -3,6 +3,7 @@
 from typing import Any
 
 from queueapi.config import Config
+from queueapi.file_transport import SCHEME, TAKEN
 
 TASKS_QUEUE = "tasks"
 SPARK_QUEUE = "spark"
@@ -28,26 +29,19 @@ def celery_settings(config: Config) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         "timezone": "UTC",
         "beat_schedule": _schedule(config),
-        "beat_schedule_filename": str(config.data / "celery" / "beat-schedule"),
+        "beat_schedule_filename": str(config.folder("celery") / "beat-schedule"),
     }
 
 
 def _broker(config: Config) -> dict[str, Any]:
     """Redis where it is set; else files, which need nothing to be installed."""
-    folder = config.data / "celery"
-    folder.mkdir(parents=True, exist_ok=True)
     if config.broker_url:
         return {"broker_url": config.broker_url}
-    messages = folder / "messages"
-    messages.mkdir(exist_ok=True)
+    messages = config.folder("celery", "messages")
+    config.folder("celery", "messages", TAKEN)
     return {
-        "broker_url": "filesystem://localhost",
-        "broker_transport_options": {
-            "data_folder_in": str(messages),
-            "data_folder_out": str(messages),
-            "control_folder": str(folder / "control"),
-            "polling_interval": 0.2,
-        },
+        "broker_url": f"{SCHEME}://localhost",
+        "broker_transport_options": {"folder": str(messages), "polling_interval": 0.2},
     }
 
 

@@ -1,13 +1,20 @@
 """Every setting of an installation, each a `SWITCHYARD_*` variable. `docs/reference/settings.md` is made from it."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from django.conf import settings
 
 from queuecore.config import setting
 from queuecore.errors import ConfigurationError
+
+SHORTEST_SECRET_KEY = 32
+
+_ORIGIN = re.compile(r"https?://[^/?#@\s]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +26,7 @@ class Config:
     cache_dir: Path = setting(Path("~/.cache/switchyard"), "Where downloads such as Kafka's jars are kept.")
     secret_key: str = setting(
         "",
-        "Signs sessions. Empty: generated once and kept in the data folder, readable by its owner alone.",
+        "Signs sessions; in production 32 characters or more. Empty: generated once and kept in the data folder.",
         secret=True,
     )
     allowed_hosts: tuple[str, ...] = setting(
@@ -29,7 +36,7 @@ class Config:
         (), "Origins, such as `https://switchyard.example.org`, from which forms may be posted through a proxy."
     )
     web_host: str = setting("127.0.0.1", "Address the web server listens on.")
-    web_port: int = setting(8080, "Port the web server listens on.", minimum=1)
+    web_port: int = setting(8080, "Port the web server listens on.", minimum=1, maximum=65535)
     web_workers: int = setting(1, "Web server processes.", minimum=1)
     database_url: str = setting(
         "", "`postgresql://user:password@host/name`. Empty: SQLite in the data folder.", secret=True
@@ -49,30 +56,69 @@ class Config:
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting("INFO", "The least that is logged.")
 
     def check(self) -> None:
-        """ConfigurationError where values that are fine alone do not go together."""
-        if self.mode == "production" and "localhost" in self.allowed_hosts:
-            raise ConfigurationError(
-                "SWITCHYARD_ALLOWED_HOSTS must name the hosts users type when SWITCHYARD_MODE is production"
+        """ConfigurationError, listing everything wrong, where values are not usable or do not go together."""
+        if problems := [*self._production_problems(), *self._address_problems()]:
+            raise ConfigurationError("; ".join(problems))
+
+    def _production_problems(self) -> Iterator[str]:
+        if self.mode != "production":
+            return
+        if "localhost" in self.allowed_hosts:
+            yield "SWITCHYARD_ALLOWED_HOSTS must name the hosts users type when SWITCHYARD_MODE is production"
+        if self.secret_key and len(self.secret_key) < SHORTEST_SECRET_KEY:
+            yield (
+                f"SWITCHYARD_SECRET_KEY must have at least {SHORTEST_SECRET_KEY} characters when SWITCHYARD_MODE is "
+                "production; leave it empty to have one generated"
             )
+
+    def _address_problems(self) -> Iterator[str]:
         for name, value, schemes in (
             ("SWITCHYARD_DATABASE_URL", self.database_url, ("postgresql://", "postgres://")),
             ("SWITCHYARD_BROKER_URL", self.broker_url, ("redis://", "rediss://")),
         ):
             if value and not value.startswith(schemes):
-                raise ConfigurationError(f"{name} must start with {' or '.join(schemes)}")
+                yield f"{name} must start with {' or '.join(schemes)}"
+            elif not _is_address(value):
+                yield f"{name} cannot be read as an address; write special characters of its password as %XX"
+        if self.database_url and _is_address(self.database_url) and not urlsplit(self.database_url).path.strip("/"):
+            yield "SWITCHYARD_DATABASE_URL must end with the database's name, as in postgresql://host/name"
+        for origin in self.trusted_origins:
+            if not _ORIGIN.fullmatch(origin):
+                yield f"SWITCHYARD_TRUSTED_ORIGINS: '{origin}' must be scheme://host, as https://switchyard.example.org"
 
-    def make_data_dir(self) -> None:
-        """ConfigurationError where there cannot be a data folder."""
+    def folder(self, *below: str) -> Path:
+        """The data folder, or one below it; made, for its owner alone, where it is missing.
+
+        ConfigurationError where it cannot be made.
+        """
+        path = self.data
         try:
-            self.data.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in below:
+                path /= name
+                path.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
-            raise ConfigurationError(
-                f"SWITCHYARD_DATA_DIR: '{self.data_dir}' cannot be used as a folder ({error.strerror}); name another"
-            ) from error
+            raise unusable_data_dir(path, error) from error
+        return path
 
     @property
     def data(self) -> Path:
         return self.data_dir.expanduser().resolve()
+
+
+def unusable_data_dir(path: Path, error: OSError) -> ConfigurationError:
+    """What to raise where a file or folder that must be in the data folder cannot be there."""
+    return ConfigurationError(
+        f"SWITCHYARD_DATA_DIR: '{path}' cannot be used ({error.strerror}); mend that or name another folder"
+    )
+
+
+def _is_address(value: str) -> bool:
+    try:
+        urlsplit(value).port  # noqa: B018 - read for what it raises
+    except ValueError:
+        return False
+    return True
 
 
 def config() -> Config:

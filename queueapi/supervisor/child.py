@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from queueapi.supervisor.children import ChildSpec
@@ -23,12 +24,20 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 class Child:
     """A process that should run. Only the supervisor's main thread touches it."""
 
-    def __init__(self, spec: ChildSpec, output: Output, folder: Path, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        spec: ChildSpec,
+        output: Output,
+        folder: Path,
+        environment: Mapping[str, str],
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self.spec = spec
         self.restarts = 0
         self.last_exit = ""
         self._output = output
         self._folder = folder
+        self._environment = {**os.environ, **environment, "PYTHONUNBUFFERED": "1"}
         self._clock = clock
         self._process: subprocess.Popen[str] | None = None
         self._started_at = 0.0
@@ -43,13 +52,14 @@ class Child:
         self._process = subprocess.Popen(
             self.spec.command,
             cwd=self._folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
             # Ctrl-C goes to the terminal's foreground group: the supervisor shall get it, and stop us in order.
+            # And what a child started can be found, and ended, after the child is gone.
             start_new_session=True,
             preexec_fn=die_with_parent(),
         )
@@ -64,6 +74,7 @@ class Child:
             return False
         if self._clock.monotonic() - self._started_at > STEADY_AFTER_S:
             self._backoff_s = FIRST_BACKOFF_S
+        kill_group(self._process.pid)
         self._process = None
         self.restarts += 1
         self.last_exit = exit_reason(code)
@@ -80,21 +91,30 @@ class Child:
             self._process.terminate()
 
     def wait(self, since: float) -> None:
-        """Wait for the end; what is left of its process group when its patience is over is killed."""
+        """Wait for the end, until its patience is over; what is left of its process group then is killed."""
         if self._process is None:
             return
         try:
             self._process.wait(max(0.0, since + self.spec.patience_s - self._clock.monotonic()))
         except subprocess.TimeoutExpired:
             self._output.say(f"still busy after {self.spec.patience_s:g} s; killed")
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        kill_group(self._process.pid)
+        self._process.wait()
+
+
+def kill_group(leader: int) -> None:
+    """What a dead child leaves behind, such as web's workers, would keep its port from the next one."""
+    with suppress(ProcessLookupError, PermissionError):  # nobody left; macOS says so with the second
+        os.killpg(leader, signal.SIGKILL)
 
 
 def exit_reason(code: int) -> str:
-    if code < 0:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
         return f"ended by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
+    except ValueError:  # real-time signals have numbers only
+        return f"ended by signal {-code}"
 
 
 def die_with_parent() -> Callable[[], None] | None:

@@ -14,7 +14,7 @@ from queuecore.errors import ConfigurationError
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sample:
     name: str = setting("switchyard", "Text.")
-    size: int = setting(10, "A number.", minimum=1)
+    size: int = setting(10, "A number.", minimum=1, maximum=100)
     enabled: bool = setting(False, "A switch.")
     folder: Path = setting(Path("var"), "A folder.")
     hosts: tuple[str, ...] = setting(("a", "b"), "A list.")
@@ -70,6 +70,7 @@ def test_a_switch_has_several_spellings(raw: str, value: bool) -> None:
         ("SWITCHYARD_SIZE", "many", "'many' is not a whole number"),
         ("SWITCHYARD_SIZE", "", "'' is not a whole number"),
         ("SWITCHYARD_SIZE", "0", "'0' is below 1"),
+        ("SWITCHYARD_SIZE", "101", "'101' is above 100"),
         ("SWITCHYARD_ENABLED", "perhaps", "'perhaps' is neither true nor false"),
         ("SWITCHYARD_MODE", "Production", "'Production' is not one of local, production"),
     ],
@@ -78,8 +79,9 @@ def test_a_wrong_value_is_named_with_its_variable_and_the_reason(variable: str, 
     assert problem({variable: raw}) == f"{variable}: {reason}"
 
 
-def test_the_minimum_itself_is_fine() -> None:
-    assert load(Sample, {"SWITCHYARD_SIZE": "1"}).size == 1
+@pytest.mark.parametrize("size", [1, 100])
+def test_the_limits_themselves_are_fine(size: int) -> None:
+    assert load(Sample, {"SWITCHYARD_SIZE": str(size)}).size == size
 
 
 def test_everything_wrong_is_reported_at_once() -> None:
@@ -183,6 +185,61 @@ def test_an_address_of_the_wrong_kind_is_refused_without_showing_it(variable: st
     assert "hunter2" not in str(caught.value)
 
     load(Config, {variable: right}).check()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("SWITCHYARD_DATABASE_URL", "postgresql://switchyard:hunter2/x@db/switchyard"),
+        ("SWITCHYARD_DATABASE_URL", "postgresql://switchyard:hunter2@db:port/switchyard"),
+        ("SWITCHYARD_DATABASE_URL", "postgresql://switchyard:hunter2@[db/switchyard"),
+        ("SWITCHYARD_DATABASE_URL", "postgresql://switchyard:hunter2@db"),
+        ("SWITCHYARD_BROKER_URL", "redis://:hunter2@broker:70000/0"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_without_showing_it(variable: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{variable} ") as caught:
+        load(Config, {variable: value}).check()
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("origin", ["foo", "foo.example.org:443", "ftp://foo", "https://", "https://foo/path"])
+def test_an_origin_has_a_scheme_and_a_host(origin: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"SWITCHYARD_TRUSTED_ORIGINS: '{origin}' must be scheme://host"):
+        load(Config, {"SWITCHYARD_TRUSTED_ORIGINS": origin}).check()
+
+    load(Config, {"SWITCHYARD_TRUSTED_ORIGINS": "https://a.example.org, https://*.b.org,http://[::1]:8080"}).check()
+
+
+def test_production_wants_a_long_secret_key() -> None:
+    production = {"SWITCHYARD_MODE": "production", "SWITCHYARD_ALLOWED_HOSTS": "switchyard.example.org"}
+    short = "0123456789abcdef0123456789abcde"
+    with pytest.raises(ConfigurationError, match="SWITCHYARD_SECRET_KEY must have at least 32") as caught:
+        load(Config, {**production, "SWITCHYARD_SECRET_KEY": short}).check()
+    assert short not in str(caught.value)
+
+    load(Config, {**production, "SWITCHYARD_SECRET_KEY": short + "f"}).check()
+    load(Config, {"SWITCHYARD_SECRET_KEY": short}).check()
+
+
+def test_values_that_do_not_go_together_are_reported_at_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(Config, {"SWITCHYARD_MODE": "production", "SWITCHYARD_TRUSTED_ORIGINS": "foo"}).check()
+    assert [part.split()[0].rstrip(":") for part in str(caught.value).split("; ")] == [
+        "SWITCHYARD_ALLOWED_HOSTS",
+        "SWITCHYARD_TRUSTED_ORIGINS",
+    ]
+
+
+def test_a_folder_we_make_is_for_its_owner_alone_and_one_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
+    made = Config(data_dir=tmp_path / "made")
+    assert made.folder().stat().st_mode & 0o777 == 0o700
+    assert made.folder("celery", "messages").parent.stat().st_mode & 0o777 == 0o700
+
+    found = tmp_path / "found"
+    found.mkdir()
+    found.chmod(0o755)
+    assert Config(data_dir=found).folder().stat().st_mode & 0o777 == 0o755
 
 
 def test_the_data_folder_is_absolute() -> None:

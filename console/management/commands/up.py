@@ -13,7 +13,7 @@ from django.db import Error as DatabaseError
 
 from console.secrets import kept_secret
 from queueapi.bootstrap import ADMINISTRATOR, bootstrap
-from queueapi.config import Config, config
+from queueapi.config import Config, config, unusable_data_dir
 from queueapi.runtime import close_provider
 from queueapi.supervisor.child import Child
 from queueapi.supervisor.children import children
@@ -30,16 +30,20 @@ class Command(BaseCommand):
         parser.add_argument("--demo", action="store_true", help="add sample tenants and live traffic")
 
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
+        os.umask(0o077)  # messages, passwords and the database are for our own user; children inherit it
         current = config()
         with _only_one(current.data / "up.lock"):
             _check_port(current)
             password = kept_secret(current.data / "admin-password", length=12)
             _prepare(password)
             output = Output("up")
-            output.say(f"starting; data is in {current.data_dir}")
+            output.say(f"starting; data is in {current.data}")
             folder = Path(settings.BASE_DIR)
+            # Absolute, as children start in another folder than we did.
+            environment = {"SWITCHYARD_DATA_DIR": str(current.data)}
             processes = [
-                Child(spec, Output(spec.name, number), folder) for number, spec in enumerate(children(demo=demo))
+                Child(spec, Output(spec.name, number), folder, environment)
+                for number, spec in enumerate(children(demo=demo))
             ]
             supervisor = Supervisor(processes, output)
             supervisor.run(lambda: _answers(current), lambda: _announce(output, current, password))
@@ -56,16 +60,16 @@ def _prepare(password: str) -> None:
 
 def _only_one(path: Path) -> IO[str]:
     """Hold the data folder for this supervisor; the kernel lets go of it whatever happens."""
-    lock = path.open("a+")
     try:
+        lock = path.open("a+", buffering=1)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.truncate(0)
+        print(os.getpid(), file=lock)
     except BlockingIOError:
-        lock.seek(0)
-        holder = lock.read().strip()
+        holder = path.read_text().strip()
         raise CommandError(f"`manage.py up` already runs on this data folder, as process {holder}; stop it") from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
+    except OSError as error:
+        raise unusable_data_dir(path, error) from error
     return lock
 
 
