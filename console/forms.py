@@ -41,7 +41,8 @@ class PublishForm(forms.Form):
         everyone = Tenant.objects.all()
         tenant = self.fields["tenant"]
         assert isinstance(tenant, forms.ModelChoiceField)  # noqa: S101 (for the type checker)
-        tenant.queryset = everyone if queue.tenant.is_system else everyone.filter(id=queue.tenant_id)
+        only = queue.only_tenant_id
+        tenant.queryset = everyone.filter(id=only) if only else everyone
 
     def clean_payload(self) -> str:
         """As it was typed: browsers send every line end as CR LF."""

@@ -1,6 +1,7 @@
 """Offset samples: how far each group is on each partition, read through the provider's admin interface."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from queueapi.models import Queue
@@ -39,12 +40,16 @@ def publish_samples(provider: Provider, service_id: str, clock: Clock = SYSTEM_C
     return len(sends)
 
 
-def _read_offsets(provider: Provider, specs: Iterable[ConsumedPartition]) -> Offsets:
+def _read_offsets(provider: Provider, specs: Sequence[ConsumedPartition]) -> Offsets:
     admin = provider.admin()
-    places = {spec.group: ProviderPartition.of(spec.info) for spec in specs}
-    committed = admin.committed_offsets({group: [place] for group, place in places.items()})
+    places = [ProviderPartition.of(spec.info) for spec in specs]
+    # A group is asked about all its places: two queues whose groups are called the same stay apart by them.
+    by_group: defaultdict[str, list[ProviderPartition]] = defaultdict(list)
+    for spec, place in zip(specs, places, strict=True):
+        by_group[spec.group].append(place)
+    committed = admin.committed_offsets(by_group)
     # Committed before end: a lag is then never too small to be true, and never negative.
-    return Offsets(admin.beginning_offsets(places.values()), admin.end_offsets(places.values()), committed)
+    return Offsets(admin.beginning_offsets(places), admin.end_offsets(places), committed)
 
 
 def _sample(spec: ConsumedPartition, offsets: Offsets) -> OffsetSample:

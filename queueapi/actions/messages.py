@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from queueapi import runtime
+from queueapi.errors import InvalidInput
 from queueapi.identity import service_id
 from queueapi.models import Queue, Tenant
 from queuecore.clock import SYSTEM_CLOCK
@@ -28,7 +29,13 @@ class PublishedMessage:
 
 
 def publish_message(queue: Queue, tenant: Tenant, entity: UUID, payload: bytes) -> PublishedMessage:
-    """Store one message of an entity and return where. QueueError where the provider refused it."""
+    """Store one message of an entity and return where. InvalidInput for a tenant whose messages the queue does
+    not take, another QueueError where the provider refused it."""
+    if queue.only_tenant_id not in (None, tenant.id):
+        raise InvalidInput(
+            f"queue {queue.name} takes the messages of tenant {queue.only_tenant_id} alone, not of {tenant.id}; "
+            "name that tenant, or choose a queue that everyone shares"
+        )
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise PayloadTooLarge(f"the payload has {len(payload)} bytes; {MAX_PAYLOAD_BYTES} is the most")
     partition = partition_of(entity, queue.partitions)

@@ -38,6 +38,7 @@ class DeadLetter(models.Model):
     failed_at = models.DateTimeField(db_index=True)
 
     replay = models.ForeignKey("queueapi.Operation", null=True, on_delete=models.SET_NULL, related_name="letters")
+    replay_sent_at = models.DateTimeField(null=True)
     replay_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="failed_replays")
     state_changed_at = models.DateTimeField(auto_now_add=True)
 

@@ -4,7 +4,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 
-from queuecore.topics import ServiceType, TopicPartitionInfo
+from queuecore.topics import SYSTEM_TENANT, ServiceType, TopicPartitionInfo
 
 
 class Queue(models.Model):
@@ -39,6 +39,11 @@ class Queue(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def only_tenant_id(self) -> uuid.UUID | None:
+        """The one tenant whose messages it takes; None where it takes everyone's."""
+        return None if self.tenant_id == SYSTEM_TENANT else self.tenant_id
 
     def partition_infos(self) -> list[TopicPartitionInfo]:
         return [self.partition_info(number) for number in range(self.partitions)]

@@ -1,5 +1,6 @@
 """Errors as application/problem+json, with a stable `code`."""
 
+import logging
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +13,8 @@ from rest_framework.views import exception_handler
 from queueapi import errors as refused
 from queuecore import errors as queue
 
+logger = logging.getLogger(__name__)
+
 _STATUS: dict[type[queue.QueueError], int] = {
     queue.InvalidName: status.HTTP_400_BAD_REQUEST,
     refused.InvalidInput: status.HTTP_400_BAD_REQUEST,
@@ -23,8 +26,8 @@ _STATUS: dict[type[queue.QueueError], int] = {
 }
 
 
-def problem_response(error: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler: the same shape whatever went wrong; None for what nobody foresaw."""
+def problem_response(error: Exception, context: dict[str, Any]) -> Response:
+    """DRF's exception handler: the same shape whatever went wrong. What nobody foresaw is told to the log alone."""
     if isinstance(error, queue.QueueError):
         return _problem(_status_of(error), error.code, error.message, retryable=error.retryable)
     if isinstance(error, RequestDataTooBig):
@@ -33,7 +36,9 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
         return _problem(status.HTTP_413_REQUEST_ENTITY_TOO_LARGE, queue.PayloadTooLarge.code, detail)
     response = exception_handler(error, context)
     if response is None:
-        return None
+        logger.error("%s failed", _asked(context), exc_info=error)
+        detail = "something went wrong here; the server's log says what"
+        return _problem(status.HTTP_500_INTERNAL_SERVER_ERROR, "internal_error", detail)
     problem = _problem(response.status_code, _code(error), _detail(error), **_field_errors(error))
     for name in ("WWW-Authenticate", "Retry-After", "Allow"):
         if name in response.headers:
@@ -44,6 +49,11 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
 def _problem(status_code: int, code: str, detail: str, **extra: Any) -> Response:
     body = {"type": "about:blank", "status": status_code, "code": code, "detail": detail, **extra}
     return Response(body, status=status_code, content_type="application/problem+json")
+
+
+def _asked(context: dict[str, Any]) -> str:
+    request = context.get("request")
+    return f"{request.method} {request.path!r}" if request else "a request"
 
 
 def _status_of(error: queue.QueueError) -> int:

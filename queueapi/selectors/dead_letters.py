@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import Count, Max, Min, QuerySet
 
 from queueapi.choices import LetterState
-from queueapi.models import DeadLetter, Queue
+from queueapi.models import DeadLetter, Operation, Queue
 
 GROUPS_SHOWN = 12
 
@@ -45,6 +45,11 @@ class ReplayPlan:
 def letters_for_lists() -> QuerySet[DeadLetter]:
     """Letters without what only their own page shows: lists stay light whatever the payloads are."""
     return DeadLetter.objects.select_related("queue__tenant", "tenant").defer("payload", "headers", "stack_trace")
+
+
+def unsent_letters(operation: Operation) -> QuerySet[DeadLetter]:
+    """What a replay has still to send. Handled or failed again means sent, even where nobody came to note it."""
+    return DeadLetter.objects.filter(replay=operation, state=LetterState.REPLAYING, replay_sent_at=None)
 
 
 def open_letter_groups() -> list[LetterGroup]:

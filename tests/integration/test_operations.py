@@ -103,6 +103,25 @@ def test_a_failure_is_told_and_gives_back(counting) -> None:
     assert counting.given_back_at == 0
 
 
+def test_what_cannot_be_given_back_is_not_over(counting, monkeypatch) -> None:
+    """As if the process died while giving back: another runner ends it properly."""
+    counting.between = lambda run: 1 / 0
+    operation = start()
+    with monkeypatch.context() as dying:
+        dying.setattr(counting, "give_back", killed)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run_operation(operation.id)
+    operation.refresh_from_db()
+    assert operation.state_choice is OperationState.RUNNING
+    Operation.objects.update(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    assert finished(operation).state_choice is OperationState.FAILED
+    assert counting.given_back_at == 0
+
+
+def killed(_: Operation) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_kind_nobody_knows_fails_clearly() -> None:
     operation = finished(start())
     assert operation.state_choice is OperationState.FAILED

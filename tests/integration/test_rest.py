@@ -1,14 +1,20 @@
 """The REST interface, as automation sees it."""
 
 import base64
+import json
 from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from queueapi import runtime
+from queueapi.actions.actor import SYSTEM
 from queueapi.actions.operations import finish_operation
+from queueapi.actions.queues import create_queue
+from queueapi.actions.tenants import create_tenant
 from queueapi.choices import OperationState
 from queueapi.models import Operation
 from queuecore.errors import ProviderUnavailable
@@ -76,7 +82,10 @@ def test_what_cannot_be_used_is_named(api, message, change, field) -> None:
 def test_bad_base64_and_missing_payload(api, message) -> None:
     del message["payload"]
     assert "non_field_errors" in api.post(URL, message).json()["errors"]
-    assert "payload_base64" in api.post(URL, {**message, "payload_base64": "%"}).json()["errors"]
+    for wrong in ("%", "ä"):
+        answer = api.post(URL, {**message, "payload_base64": wrong})
+        assert answer.status_code == 400
+        assert "payload_base64" in answer.json()["errors"]
 
 
 def test_an_unknown_queue_is_a_problem_with_a_code(api, message) -> None:
@@ -99,6 +108,47 @@ def test_malformed_json(api) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "parse_error")
 
 
+def test_json_too_deep_to_be_read(api) -> None:
+    answer = api.post(URL, b"[" * 100_000 + b"]" * 100_000, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (400, "parse_error")
+    assert "nested too deeply" in answer.json()["detail"]
+
+
+def test_json_that_can_be_read_but_hardly_written(api, message) -> None:
+    """Somewhere here reading still succeeds, and only writing what was read is too deep."""
+    for depth in range(700, 1000, 4):
+        body = json.dumps({**message, "payload": "here"}).replace('"here"', "[" * depth + "]" * depth)
+        assert api.post(URL, body, content_type="application/json").status_code in (201, 400)
+
+
+@pytest.mark.parametrize("path", ["queues/%00", "services/%00", "queues/a%00b"])
+def test_nul_in_a_path_is_not_found_and_no_database_is_asked(api, path) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        answer = api.get(f"/api/v1/{path}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert not asked.captured_queries
+
+
+def test_what_nobody_foresaw_is_told_to_the_log_alone(api, message, monkeypatch, caplog) -> None:
+    def broken(*args: object) -> None:
+        raise RuntimeError("the password is 1234")
+
+    monkeypatch.setattr("queueapi.rest.v1.views.publish_message", broken)
+    answer = api.post(URL, message)
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
+    assert answer["content-type"] == "application/problem+json"
+    assert "1234" not in answer.content.decode()
+    assert "RuntimeError: the password is 1234" in caplog.text
+    assert f"POST '{URL}' failed" in caplog.text
+
+
+def test_a_tenants_queue_takes_that_tenants_messages_only(api, installation, message) -> None:
+    own = create_queue(SYSTEM, create_tenant(SYSTEM, "Owner"), name="Own", topic="own", handler="noop")
+    answer = api.post(f"/api/v1/queues/{own.id}/messages", message)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+    assert str(own.tenant_id) in answer.json()["detail"]
+
+
 def test_a_provider_that_is_away_is_503_and_worth_retrying(api, message, monkeypatch) -> None:
     def away(*args: object) -> None:
         raise ProviderUnavailable("the log's disk is full; free some space")
@@ -111,8 +161,23 @@ def test_a_provider_that_is_away_is_503_and_worth_retrying(api, message, monkeyp
 
 def test_nobody_gets_in_without_a_name(installation, message) -> None:
     answer = APIClient().post(URL, message)
-    assert answer.status_code in (401, 403)
+    assert answer.status_code == 401
+    assert answer["www-authenticate"].startswith("Basic ")
     assert answer["content-type"] == "application/problem+json"
+
+
+def test_the_console_never_asks_for_a_basic_password(installation, client) -> None:
+    for headers in ({}, {"HX-Request": "true"}):
+        answer = client.get("/", headers=headers)
+        assert answer.status_code != 401
+        assert "www-authenticate" not in answer
+
+
+def test_a_session_is_enough_and_needs_its_token_to_change_anything(installation, message) -> None:
+    client = APIClient(enforce_csrf_checks=True)
+    client.force_login(User.objects.create_superuser("root", password="secret"))
+    assert client.get("/api/v1/queues").status_code == 200
+    assert client.post(URL, message).status_code == 403
 
 
 def test_people_without_rights_are_refused(installation, message) -> None:

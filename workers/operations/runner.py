@@ -4,6 +4,8 @@ import logging
 from typing import Final
 from uuid import UUID, uuid4
 
+from django.db import transaction
+
 from queueapi.actions.dead_letters import REPLAY
 from queueapi.actions.operations import claim_operation, finish_operation
 from queueapi.choices import OperationState
@@ -52,8 +54,11 @@ def _run(run: OperationRun) -> None:
 
 
 def _end_early(run: OperationRun, state: OperationState, reason: str) -> None:
-    """Say why, end it, and give back what it held."""
-    run.log(reason)
+    """End it, say why, and give back what it held: all or nothing, so that nothing stays held by what is over."""
+    operation = run.operation
     error = reason if state == OperationState.FAILED else ""
-    if finish_operation(run.operation, state, error=error) and run.operation.kind in KINDS:
-        KINDS[run.operation.kind].give_back(run.operation)
+    with transaction.atomic():
+        if finish_operation(operation, state, error=error):
+            run.log(reason)
+            if operation.kind in KINDS:
+                KINDS[operation.kind].give_back(operation)

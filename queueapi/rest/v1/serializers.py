@@ -1,7 +1,6 @@
 """What the resources look like on the wire."""
 
 import base64
-import binascii
 import json
 from typing import Any
 
@@ -43,7 +42,7 @@ class PublishSerializer(serializers.Serializer[Any]):
 def _decoded(attrs: dict[str, Any]) -> bytes:
     try:
         return base64.b64decode(attrs["payload_base64"], validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise serializers.ValidationError({"payload_base64": f"this is not base64: {error}"}) from error
 
 

@@ -8,8 +8,10 @@ from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
+from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from queueapi.actions.dead_letters import replay_letters
 from queueapi.actions.messages import publish_message
@@ -21,13 +23,22 @@ from queueapi.rest.v1 import serializers
 from queuecore.topics import SYSTEM_TENANT
 
 
+class FoundByText(APIView):
+    """For resources whose path holds any text. NUL is in no text of PostgreSQL's, which cannot even be asked."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if any("\0" in value for value in kwargs.values()):
+            raise Http404
+
+
 class TenantViewSet(viewsets.ReadOnlyModelViewSet[Tenant]):
     queryset = Tenant.objects.all()
     serializer_class = serializers.TenantSerializer
     pagination_class = pagination.ByName
 
 
-class QueueViewSet(viewsets.ReadOnlyModelViewSet[Queue]):
+class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
     """A queue in a path is its id, or the name of a system queue whatever its case."""
 
     queryset = Queue.objects.select_related("tenant")
@@ -50,9 +61,7 @@ class QueueViewSet(viewsets.ReadOnlyModelViewSet[Queue]):
     def messages(self, request: Request, **_: Any) -> Response:
         """Store one message; answers with its partition and offset once it is on disk."""
         queue = self.get_object()
-        given = serializers.PublishSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        message = given.validated_data
+        message = _message_in(request)
         published = publish_message(queue, message["tenant"], message["entity"], message["data"])
         return Response(serializers.PublishedSerializer(published).data, status=status.HTTP_201_CREATED)
 
@@ -92,10 +101,21 @@ class LagViewSet(viewsets.ReadOnlyModelViewSet[LagCurrent]):
     filterset_fields = ["queue"]
 
 
-class ServiceViewSet(viewsets.ReadOnlyModelViewSet[ServiceInstance]):
+class ServiceViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[ServiceInstance]):
     queryset: QuerySet[ServiceInstance] = ServiceInstance.objects.all()
     serializer_class = serializers.ServiceSerializer
     pagination_class = None
+
+
+def _message_in(request: Request) -> dict[str, Any]:
+    """What was sent, checked. JSON too deep for Python is the sender's error, whether reading or writing shows it."""
+    try:
+        given = serializers.PublishSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+    except RecursionError as error:
+        raise ParseError("the JSON is nested too deeply; flatten it, or send it in payload_base64") from error
+    message: dict[str, Any] = given.validated_data
+    return message
 
 
 def _queue_lookup(named: str) -> Q:
