@@ -2,6 +2,7 @@
 
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,16 @@ def channel(connection: Connection) -> Channel:
     return channel
 
 
-@pytest.fixture
+@contextmanager
 def full_disk() -> Iterator[None]:
-    """As far as one process can have it to itself: files can be made but not be written."""
+    """As far as one process can have it to itself: files can be made but not be written, nor can the test's own
+    report, so it lasts no longer than what is tested."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def files(channel: Channel) -> list[str]:
@@ -116,8 +120,8 @@ def test_a_message_another_worker_took_is_passed_over(app: Celery, channel: Chan
     assert received(channel) == [2]
 
 
-def test_a_failed_publish_says_so_and_leaves_nothing(app: Celery, channel: Channel, full_disk) -> None:
-    with pytest.raises(OperationalError, match="cannot store a message in"):
+def test_a_failed_publish_says_so_and_leaves_nothing(app: Celery, channel: Channel) -> None:
+    with pytest.raises(OperationalError, match="cannot store a message in"), full_disk():
         send(app, 1)
     assert files(channel) == []
 
@@ -126,8 +130,8 @@ def test_a_wake_up_without_room_is_left_to_the_sweeper(settings, tmp_path: Path,
     settings.CELERY = celery_settings(Config(data_dir=tmp_path))
     wakeups._sender.cache_clear()
     request.addfinalizer(wakeups._sender.cache_clear)
-    request.getfixturevalue("full_disk")
-    wakeups._send("count", "1")
+    with full_disk():
+        wakeups._send("count", "1")
     assert "the sweeper will send it again" in caplog.text
 
 
