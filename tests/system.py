@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import urlencode
 
+from queueapi.supervisor.child import die_with_parent
 from queuecore.testing.services.ports import free_port
 from queuecore.testing.waiting import wait_until
 
@@ -46,6 +47,8 @@ class RunningSystem:
                 env={**os.environ, **settings, **self._environment},
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                # A test run that is killed leaves no system behind.
+                preexec_fn=die_with_parent(),
             )
         try:
             wait_until(self.is_ready, READY_TIMEOUT_S)
