@@ -5,8 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,18 +15,11 @@ import redis
 from confluent_kafka.admin import AdminClient
 
 from queuecore.testing.services import RedisService, ports
+from queuecore.testing.waiting import wait_until
 from tests.services import require_or_skip
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 120.0
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait until the condition holds; fail when it does not in time."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {DEADLINE_S:.0f} s: {what}"
-        time.sleep(0.05)
 
 
 def descendants(pid: int) -> set[int]:
@@ -64,7 +56,7 @@ class Run:
         return dict(line.removeprefix("export ").split("=", 1) for line in lines)
 
     def wait_until_started(self) -> None:
-        wait_for(lambda: "Stop with Ctrl-C" in self.output or self.process.poll() is not None, "services started")
+        wait_until(lambda: "Stop with Ctrl-C" in self.output or self.process.poll() is not None, DEADLINE_S)
         if "not available" in self.output:
             require_or_skip(self.output)
 
@@ -127,7 +119,7 @@ def test_a_killed_runner_takes_its_services_along() -> None:
         run.wait_until_started()
         children = descendants(run.process.pid)
         run.process.kill()
-        wait_for(lambda: all(is_gone(child) for child in children), "services gone")
+        wait_until(lambda: all(is_gone(child) for child in children), DEADLINE_S)
         assert ports.is_free(broker_port(run))
 
 
@@ -139,7 +131,7 @@ def test_a_killed_guard_takes_its_service_along() -> None:
         (guard,) = (child for child in children if descendants(child))
         os.kill(guard, signal.SIGKILL)
         assert run.finish() == 1
-        wait_for(lambda: all(is_gone(child) for child in children), "services gone")
+        wait_until(lambda: all(is_gone(child) for child in children), DEADLINE_S)
 
 
 def test_a_service_that_dies_stops_the_rest() -> None:
@@ -157,7 +149,7 @@ def test_the_others_start_when_one_asked_for_is_missing(tmp_path: Path) -> None:
     if reason := RedisService(tmp_path).missing():
         require_or_skip(reason)
     with services("kafka", "redis", JAVA_HOME="/nowhere") as run:
-        wait_for(lambda: "Stop with Ctrl-C" in run.output or run.process.poll() is not None, "redis started")
+        wait_until(lambda: "Stop with Ctrl-C" in run.output or run.process.poll() is not None, DEADLINE_S)
         assert "kafka is not available: Java is not installed" in run.output
         with redis.Redis.from_url(run.environment()["SWITCHYARD_BROKER_URL"]) as client:
             assert client.ping()
