@@ -1,9 +1,13 @@
-"""What a message is, before and after a provider has stored it."""
+"""What a message is, before and after a provider has stored it.
+
+A million of these pass through a process every second, so they are tuples: made by C code from whole columns, and
+decoded where they are touched.
+"""
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 Key = UUID | bytes | None
@@ -16,44 +20,134 @@ TIMESTAMP = "ts"
 REPLAY_ID = "__queue.replay.id"
 REPLAY_LETTER = "__queue.replay.letter"
 TENANT_ID = "tenantId"
+TOMBSTONE = "__queue.tombstone"
 
 _MILLISECONDS = struct.Struct(">q")
 
 
-@dataclass(frozen=True, slots=True)
-class QueueMessage:
+class QueueMessage(NamedTuple):
     """What a producer sends. Messages with the same key keep their order."""
 
     key: Key
     data: bytes
-    headers: Headers = field(default_factory=lambda: NO_HEADERS)
+    headers: Headers = NO_HEADERS
+
+    @classmethod
+    def tombstone(cls, key: UUID | bytes) -> "QueueMessage":
+        """A message that says: there is nothing under this key any more. Compaction removes what came before."""
+        return cls(key, b"", {TOMBSTONE: b""})
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A message as a provider gives it back."""
+class RecordSource(Protocol):
+    """Where a record's rarely touched parts are decoded from: a batch as a provider keeps it."""
+
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partition(self) -> int: ...
+
+    def key(self, index: int) -> Key: ...
+
+    def headers(self, index: int) -> Headers: ...
+
+
+class SingleSource(NamedTuple):
+    """The source of a record that came alone, already decoded."""
 
     topic: str
     partition: int
-    offset: int
-    timestamp_ms: int
-    key: Key
-    headers: Headers
-    data: bytes
+    the_key: Key
+    the_headers: Headers
+
+    def key(self, index: int) -> Key:  # noqa: ARG002
+        return self.the_key
+
+    def headers(self, index: int) -> Headers:  # noqa: ARG002
+        return self.the_headers
+
+
+class Record(tuple[int, int, bytes, int, RecordSource]):
+    """A message as a provider gives it back. Immutable; equal when all its parts are.
+
+    The tuple is (offset, timestamp_ms, data, index, source): what everyone touches is there, the rest is asked of
+    the source. Providers make them in bulk with `tuple.__new__`; everyone else calls `Record(...)`.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, topic: str, partition: int, offset: int, timestamp_ms: int, key: Key, headers: Headers, data: bytes
+    ) -> "Record":
+        return tuple.__new__(cls, (offset, timestamp_ms, data, 0, SingleSource(topic, partition, key, headers)))
+
+    @property
+    def topic(self) -> str:
+        return self[4].topic
+
+    @property
+    def partition(self) -> int:
+        return self[4].partition
+
+    @property
+    def offset(self) -> int:
+        return self[0]
+
+    @property
+    def timestamp_ms(self) -> int:
+        return self[1]
+
+    @property
+    def key(self) -> Key:
+        return self[4].key(self[3])
+
+    @property
+    def headers(self) -> Headers:
+        return self[4].headers(self[3])
+
+    @property
+    def data(self) -> bytes:
+        return self[2]
 
     @property
     def size(self) -> int:
-        return len(self.data)
+        return len(self[2])
+
+    @property
+    def is_tombstone(self) -> bool:
+        return not self[2] and TOMBSTONE in self.headers
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self._parts() == other._parts()
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.partition, self.offset))
+
+    def __repr__(self) -> str:
+        where = f"{self.topic}[{self.partition}]@{self.offset}"
+        return f"Record({where}, timestamp_ms={self.timestamp_ms}, key={self.key!r}, {self.size} bytes)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        topic, partition, offset, timestamp_ms, key, headers, data = self._parts()
+        return Record, (topic, partition, offset, timestamp_ms, key, dict(headers), data)
+
+    def _parts(self) -> tuple[str, int, int, int, Key, Headers, bytes]:
+        return self.topic, self.partition, self.offset, self.timestamp_ms, self.key, self.headers, self.data
 
 
-@dataclass(frozen=True, slots=True)
-class RecordMetadata:
-    """Where a sent message was stored."""
+class RecordMetadata(NamedTuple):
+    """Where a sent message was stored. With `acks=0` nobody knows the offset: it is `UNKNOWN_OFFSET`."""
 
     topic: str
     partition: int
     offset: int
     timestamp_ms: int
+
+
+UNKNOWN_OFFSET = -1
 
 
 def encode_millis(value: int) -> bytes:

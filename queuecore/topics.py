@@ -6,9 +6,9 @@ Group:   [prefix.]<serviceType>_<queueName>[-isolated-<tenantId>]-consumer[-<par
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from queuecore.errors import InvalidName
@@ -33,27 +33,44 @@ class ServiceType(StrEnum):
     TASK_PROCESSOR = "TASK_PROCESSOR"
 
 
+class ProviderPartition(NamedTuple):
+    """A partition as the provider knows it: its topic and the number inside that topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicPartitionInfo:
-    """One partition of a queue. Two are equal when they name the same place at the provider."""
+    """One partition of a queue. Two are equal when they name the same place at the provider.
+
+    The names are made once, here: a send only looks them up.
+    """
 
     topic: str
     partition: int | None = None
     tenant_id: UUID | None = None
     use_internal_partition: bool = False
     my_partition: bool = True
+    full_topic_name: str = field(init=False)
+    place: ProviderPartition = field(init=False)
 
-    @property
-    def full_topic_name(self) -> str:
+    def __post_init__(self) -> None:
         isolated = self.tenant_id is not None and self.tenant_id != SYSTEM_TENANT
         name = f"{self.topic}.isolated.{self.tenant_id}" if isolated else self.topic
-        suffixed = self.partition is not None and not self.use_internal_partition
-        return f"{name}.{self.partition}" if suffixed else name
+        if self.partition is not None and not self.use_internal_partition:
+            name = f"{name}.{self.partition}"
+        inner = self.partition or 0 if self.use_internal_partition else 0
+        object.__setattr__(self, "full_topic_name", name)
+        object.__setattr__(self, "place", ProviderPartition(name, inner))
 
     @property
     def provider_partition(self) -> int:
         """The partition inside the provider's topic: always 0 where each partition is a topic of its own."""
-        return self.partition or 0 if self.use_internal_partition else 0
+        return self.place.partition
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopicPartitionInfo):

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Sequence
 
 from queueapi.actions.dead_letters import index_letters
-from queuecore.providers.base import Provider, ProviderPartition
-from queuecore.topics import TopicPartitionInfo, dead_letter_partition
+from queuecore.providers.base import Provider
+from queuecore.topics import ProviderPartition, TopicPartitionInfo, dead_letter_partition
 
 POLL_MS = 250
 

@@ -10,9 +10,9 @@ from queuecore.consuming.loop import ConsumedPartition
 from queuecore.messages import QueueMessage
 from queuecore.metrics import EVENT_VERSION, METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event, OffsetSample
-from queuecore.providers.base import Provider, ProviderPartition
+from queuecore.providers.base import Provider
 from queuecore.sending import send
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 from workers.host import consumed_partitions
 
 _ACK_TIMEOUT_S = 10
@@ -42,7 +42,7 @@ def publish_samples(provider: Provider, service_id: str, clock: Clock = SYSTEM_C
 
 def _read_offsets(provider: Provider, specs: Sequence[ConsumedPartition]) -> Offsets:
     admin = provider.admin()
-    places = [ProviderPartition.of(spec.info) for spec in specs]
+    places = [spec.info.place for spec in specs]
     # A group is asked about all its places: two queues whose groups are called the same stay apart by them.
     by_group: defaultdict[str, list[ProviderPartition]] = defaultdict(list)
     for spec, place in zip(specs, places, strict=True):
@@ -53,7 +53,7 @@ def _read_offsets(provider: Provider, specs: Sequence[ConsumedPartition]) -> Off
 
 
 def _sample(spec: ConsumedPartition, offsets: Offsets) -> OffsetSample:
-    place = ProviderPartition.of(spec.info)
+    place = spec.info.place
     return OffsetSample(
         queue_id=spec.queue_id,
         partition=spec.info.partition,

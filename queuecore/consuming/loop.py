@@ -13,7 +13,7 @@ from queuecore.consuming.progress import KEEP_ALIVE_EVERY_S, PackProgress
 from queuecore.deadletter.envelope import FailureStory, describe_exception, to_letter
 from queuecore.messages import Record
 from queuecore.processing import RetryFailed
-from queuecore.providers.base import Provider, ProviderPartition
+from queuecore.providers.base import Provider
 from queuecore.sending import send_and_wait
 from queuecore.topics import ServiceType, TopicPartitionInfo, dead_letter_partition, group_name
 
@@ -82,7 +82,7 @@ class PartitionLoop:
             consumer.subscribe([self.spec.info])
             while not self._stopping.is_set():
                 if records := consumer.poll(self.spec.poll_interval_ms):
-                    self._process(records, PackProgress(consumer, ProviderPartition.of(self.spec.info), self._clock))
+                    self._process(records, PackProgress(consumer, self.spec.info.place, self._clock))
         finally:
             consumer.stop()
 

@@ -4,7 +4,8 @@ import logging
 
 from queuecore.clock import Clock
 from queuecore.errors import QueueError
-from queuecore.providers.base import ProviderPartition, QueueConsumer
+from queuecore.providers.base import QueueConsumer
+from queuecore.topics import ProviderPartition
 
 logger = logging.getLogger(__name__)
 

@@ -10,26 +10,11 @@ from typing import Protocol
 
 from queuecore.errors import ConfigurationError, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 SendCallback = Callable[[RecordMetadata | None, QueueError | None], None]
 
 DAY_MS = 24 * 60 * 60 * 1000
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderPartition:
-    """A partition as the provider knows it: its topic and the number inside that topic."""
-
-    topic: str
-    partition: int
-
-    @classmethod
-    def of(cls, info: TopicPartitionInfo) -> "ProviderPartition":
-        return cls(info.full_topic_name, info.provider_partition)
-
-    def __str__(self) -> str:
-        return f"{self.topic}[{self.partition}]"
 
 
 @dataclass(frozen=True, slots=True)

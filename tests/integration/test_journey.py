@@ -15,11 +15,10 @@ from queueapi.models import DeadLetter, ServiceInstance
 from queuecore.messages import REPLAY_LETTER, QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event
-from queuecore.providers.base import ProviderPartition
 from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.sending import send_and_wait
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import dead_letter_partition
+from queuecore.topics import ProviderPartition, dead_letter_partition
 from workers.host import ConsumerHost
 from workers.operations.runner import run_operation
 from workers.sampling import publish_samples
@@ -94,7 +93,7 @@ def test_letters_delivered_twice_are_indexed_once(installation, host) -> None:
     publish(installation, fault="until_replayed")
     letter = the_letter()
     place = dead_letter_partition(installation.queue.partition_info(letter.letter_partition))
-    records = runtime.provider().reader().read(ProviderPartition.of(place), 0, 10)
+    records = runtime.provider().reader().read(place.place, 0, 10)
     assert len(records) == 1
     assert index_letters(records) == 0
     assert DeadLetter.objects.count() == 1
@@ -102,7 +101,7 @@ def test_letters_delivered_twice_are_indexed_once(installation, host) -> None:
 
 def test_a_failure_that_passes_leaves_no_letter(installation, host) -> None:
     published = publish(installation, fault="once")
-    place = ProviderPartition.of(installation.queue.partition_info(published.partition))
+    place = installation.queue.partition_info(published.partition).place
     group = f"tb_rule_engine_telemetry-consumer-{published.partition}"
     admin = runtime.provider().admin()
     wait_until(lambda: admin.committed_offsets({group: [place]})[group].get(place) == 1)
@@ -115,7 +114,7 @@ def test_a_replay_header_that_is_no_id_stops_nothing(installation, host) -> None
     for letter in (b"not-a-uuid", b"\xff"):
         message = QueueMessage(None, data, {REPLAY_LETTER: letter})
         send_and_wait(runtime.provider().producer(), info, message, 10)
-    place, group = ProviderPartition.of(info), "tb_rule_engine_telemetry-consumer-0"
+    place, group = info.place, "tb_rule_engine_telemetry-consumer-0"
     admin = runtime.provider().admin()
     wait_until(lambda: admin.committed_offsets({group: [place]})[group].get(place) == 2)
 
@@ -125,7 +124,7 @@ def test_damage_in_one_partition_stops_that_one_alone(installation, caplog) -> N
     infos = [installation.queue.partition_info(number) for number in (0, 1)]
     for info in infos:
         send_and_wait(runtime.provider().producer(), info, QueueMessage(None, data, {}), 10)
-    hurt, fine = (ProviderPartition.of(info) for info in infos)
+    hurt, fine = (info.place for info in infos)
     segment = segment_path(partition_dir(installation.folder / "log", hurt), 0)
     segment.write_bytes(b"x" * segment.stat().st_size)
     host = ConsumerHost("host-4", on_death=lambda reason: None)

@@ -22,12 +22,12 @@ from queueapi.runtime import open_provider
 from queuecore.messages import QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event, OffsetSample
-from queuecore.providers.base import Provider, ProviderPartition, TopicSpec
+from queuecore.providers.base import Provider, TopicSpec
 from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.sending import send
 from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 from tests.services import require_or_skip
 from workers.spark import pipeline, session
 from workers.spark.errors import PipelineFailed

@@ -19,7 +19,7 @@ from queueapi.choices import OperationState
 from queueapi.models import Operation
 from queuecore.errors import ProviderUnavailable
 from queuecore.hashing import partition_of
-from queuecore.providers.base import ProviderPartition
+from queuecore.topics import ProviderPartition
 
 URL = "/api/v1/queues/telemetry/messages"
 
@@ -41,7 +41,7 @@ def test_publishing_answers_where_the_message_is(api, installation, message) -> 
     assert answer.status_code == 201
     partition = answer.json()["partition"]
     assert partition == partition_of(UUID(message["entity"]), 3)
-    place = ProviderPartition.of(installation.queue.partition_info(partition))
+    place = installation.queue.partition_info(partition).place
     [record] = runtime.provider().reader().read(place, answer.json()["offset"], 10)
     assert record.data == b'{"temperature": 21}'
     assert str(record.key) == message["entity"]

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from queuecore.messages import QueueMessage
-from queuecore.providers.base import ProviderPartition, TopicSpec
+from queuecore.providers.base import TopicSpec
 from queuecore.providers.kafka import KafkaProvider
 from queuecore.sending import send_and_wait
 from queuecore.testing.services import KafkaService
@@ -26,7 +26,7 @@ import sys
 from queuecore.errors import QueueError
 from queuecore.providers.base import ProviderPartition
 from queuecore.providers.kafka import KafkaProvider
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 servers, topic, group = sys.argv[1:]
 info = TopicPartitionInfo(topic)
@@ -37,7 +37,7 @@ while not (records := consumer.poll(100)):
 print("polled", flush=True)
 sys.stdin.readline()
 try:
-    consumer.commit({ProviderPartition.of(info): records[-1].offset + 1})
+    consumer.commit({info.place: records[-1].offset + 1})
     print("committed", flush=True)
 except QueueError as error:
     print(error.code, flush=True)
@@ -53,7 +53,7 @@ def provider(kafka_service: KafkaService) -> Iterator[KafkaProvider]:
 @pytest.mark.full
 def test_a_displaced_consumers_commit_is_refused(provider: KafkaProvider, kafka_service: KafkaService) -> None:
     info, group = TopicPartitionInfo(f"zombie-{uuid4().hex[:12]}"), f"zombie-{uuid4().hex[:12]}"
-    place = ProviderPartition.of(info)
+    place = info.place
     provider.admin().create_topics([TopicSpec(place.topic)])
     for number in range(3):
         send_and_wait(provider.producer(), info, QueueMessage(None, b"%d" % number), DEADLINE_S)

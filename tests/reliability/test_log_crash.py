@@ -16,7 +16,7 @@ import pytest
 
 from queuecore.errors import QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
-from queuecore.providers.base import DAY_MS, ProviderPartition, TopicSpec
+from queuecore.providers.base import DAY_MS, TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.reader import PartitionReader
 from queuecore.providers.log.writer import PartitionWriter
@@ -24,7 +24,7 @@ from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import TopicPartitionInfo
 
 INFO = TopicPartitionInfo("crash", 0)
-PLACE = ProviderPartition.of(INFO)
+PLACE = INFO.place
 SEGMENT_BYTES = 400_000
 KILLS = [pytest.param(15, id="15 kills"), pytest.param(200, id="200 kills", marks=pytest.mark.full)]
 

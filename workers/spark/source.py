@@ -23,7 +23,8 @@ from queueapi.runtime import open_provider
 from queuecore.errors import OffsetOutOfRange, UnknownTopic
 from queuecore.messages import Record
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.providers.base import Provider, ProviderPartition
+from queuecore.providers.base import Provider
+from queuecore.topics import ProviderPartition
 from workers.spark.decoding import SAMPLE_SCHEMA, SampleRow, Unusable, decode_sample
 
 logger = logging.getLogger(__name__)

@@ -16,9 +16,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import ProviderUnavailable, UnknownTopic
-from queuecore.providers.base import ProviderPartition, TopicSpec
+from queuecore.providers.base import TopicSpec
 from queuecore.providers.kafka.codes import NO_LEADERS, NO_SUCH_TOPIC, TOPIC_EXISTS
 from queuecore.providers.kafka.connection import Connection
+from queuecore.topics import ProviderPartition
 
 _LOOK_AGAIN_S = 0.05
 _INTERNAL = "__"

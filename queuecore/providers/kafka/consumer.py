@@ -6,11 +6,10 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from queuecore.errors import NotOwner, QueueError
 from queuecore.messages import Record
-from queuecore.providers.base import ProviderPartition
 from queuecore.providers.kafka.codes import PASSING
 from queuecore.providers.kafka.connection import Connection, Setting, logger
 from queuecore.providers.kafka.records import place_of, to_record
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 MAX_POLL_RECORDS = 500
 _SETTINGS: dict[str, Setting] = {
@@ -47,7 +46,7 @@ class KafkaConsumer:
 
     def subscribe(self, partitions: Iterable[TopicPartitionInfo]) -> None:
         self.stop()
-        self._wanted = {ProviderPartition.of(info) for info in partitions}
+        self._wanted = {info.place for info in partitions}
         self._check(self._wanted)
         self._consumer = self._connection.open(Consumer, {**_SETTINGS, "group.id": self._group})
         self._consumer.subscribe(

@@ -11,10 +11,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage, RecordMetadata
-from queuecore.providers.base import ProviderPartition, SendCallback
+from queuecore.providers.base import SendCallback
 from queuecore.providers.kafka.connection import MAX_REQUEST_BYTES, Connection, Setting, logger
 from queuecore.providers.kafka.records import encode_headers, encode_key, place_of
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 _SETTINGS: dict[str, Setting] = {
     "acks": "all",
@@ -47,7 +47,7 @@ class KafkaProducer:
 
     def send(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
         ticket = self._register(callback)
-        place = ProviderPartition.of(info)
+        place = info.place
         try:
             self._produce(place, message, ticket)
         except KafkaException as error:

@@ -5,10 +5,10 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import OffsetOutOfRange, ProviderUnavailable
 from queuecore.messages import Record
-from queuecore.providers.base import ProviderPartition
 from queuecore.providers.kafka.codes import END_OF_PARTITION
 from queuecore.providers.kafka.connection import Connection, Setting
 from queuecore.providers.kafka.records import to_record
+from queuecore.topics import ProviderPartition
 
 _SETTINGS: dict[str, Setting] = {
     "group.id": "switchyard-reader",  # the library wants one; nothing joins it or commits to it

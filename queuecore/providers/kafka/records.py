@@ -10,7 +10,7 @@ from uuid import UUID
 from confluent_kafka import Message
 
 from queuecore.messages import Headers, Key, Record
-from queuecore.providers.base import ProviderPartition
+from queuecore.topics import ProviderPartition
 
 _UUID_TEXT = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

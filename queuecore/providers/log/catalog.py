@@ -7,8 +7,9 @@ from pathlib import Path
 from threading import Lock
 
 from queuecore.errors import ProviderUnavailable, UnknownTopic
-from queuecore.providers.base import ProviderPartition, TopicSpec
+from queuecore.providers.base import TopicSpec
 from queuecore.providers.log.files import locked
+from queuecore.topics import ProviderPartition
 
 _SCHEMA = """
 create table if not exists topic (

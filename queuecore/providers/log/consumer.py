@@ -9,10 +9,9 @@ from pathlib import Path
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import NotOwner, OffsetOutOfRange
 from queuecore.messages import Record
-from queuecore.providers.base import ProviderPartition
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.reader import PartitionReader
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +34,7 @@ class LogConsumer:
 
     def subscribe(self, partitions: Iterable[TopicPartitionInfo]) -> None:
         self.stop()
-        self._wanted = [ProviderPartition.of(info) for info in partitions]
+        self._wanted = [info.place for info in partitions]
         for partition in self._wanted:
             self._catalog.topic_of(partition)
 

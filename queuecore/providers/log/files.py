@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from queuecore.providers.base import ProviderPartition
+from queuecore.topics import ProviderPartition
 
 _END = struct.Struct("<q")
 

@@ -13,10 +13,10 @@ from typing import Literal
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage, RecordMetadata
-from queuecore.providers.base import ProviderPartition, SendCallback, TopicSpec
+from queuecore.providers.base import SendCallback, TopicSpec
 from queuecore.providers.log.batch import encoded_size
 from queuecore.providers.log.writer import PartitionWriter
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class LogProducer:
             if self._stopped:
                 raise ProviderUnavailable("this producer has been stopped; open a new one")
             try:
-                self._pending.put(_Send(ProviderPartition.of(info), message, callback), timeout=_MAX_WAIT_S)
+                self._pending.put(_Send(info.place, message, callback), timeout=_MAX_WAIT_S)
             except queue.Full:
                 raise ProviderUnavailable(
                     f"{MAX_BUFFERED} messages wait to be written and none was for {_MAX_WAIT_S} s; look at the disk"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from queuecore.errors import ProviderUnavailable
 from queuecore.messages import Record
-from queuecore.providers.base import ProviderPartition, TopicSpec
+from queuecore.providers.base import TopicSpec
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.consumer import LogConsumer
 from queuecore.providers.log.producer import Acks, LogProducer
 from queuecore.providers.log.reader import PartitionReader
 from queuecore.providers.log.writer import PartitionWriter
-from queuecore.topics import check_topic
+from queuecore.topics import ProviderPartition, check_topic
 
 
 class LogReader:

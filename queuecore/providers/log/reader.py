@@ -5,9 +5,9 @@ from pathlib import Path
 
 from queuecore.errors import CorruptLog, OffsetOutOfRange
 from queuecore.messages import Record
-from queuecore.providers.base import ProviderPartition
 from queuecore.providers.log.batch import HEADER, BatchHeader, decode_records, is_whole, parse_header
 from queuecore.providers.log.files import PublishedEnd, partition_dir, segment_bases, segment_path
+from queuecore.topics import ProviderPartition
 
 READ_CHUNK_BYTES = 1024 * 1024
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from queuecore.errors import CorruptLog, ProviderUnavailable
 from queuecore.messages import QueueMessage
-from queuecore.providers.base import ProviderPartition
 from queuecore.providers.log.batch import HEADER, MAGIC, encode_batch, is_whole, parse_header
 from queuecore.providers.log.files import (
     PublishedEnd,
@@ -19,6 +18,7 @@ from queuecore.providers.log.files import (
     segment_path,
     sync_directory,
 )
+from queuecore.topics import ProviderPartition
 
 logger = logging.getLogger(__name__)
 

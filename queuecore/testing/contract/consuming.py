@@ -4,7 +4,7 @@
 import pytest
 
 from queuecore.errors import NotOwner, UnknownTopic
-from queuecore.providers.base import Provider, ProviderPartition
+from queuecore.providers.base import Provider
 from queuecore.testing.contract.kit import POLL_MS, ContractKit, OpenProvider, Subscribe, accept, send_all, take
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import TopicPartitionInfo
@@ -20,7 +20,7 @@ class ConsumingContract(ContractKit):
         send_all(provider, info, b"0", b"1", b"2", b"3")
         consumer = consumers(provider, group, [info])
         assert [record.data for record in take(consumer, 4)] == [b"0", b"1", b"2", b"3"]
-        consumer.commit({ProviderPartition.of(info): 2})
+        consumer.commit({info.place: 2})
         consumer.stop()
         provider.close()
         again = consumers(open_provider(), group, [info])
@@ -33,7 +33,7 @@ class ConsumingContract(ContractKit):
         first = consumers(provider, group, [info])
         take(first, 2)
         first.stop()
-        assert provider.admin().committed_offsets({group: [ProviderPartition.of(info)]}) == {group: {}}
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
         assert len(take(consumers(provider, group, [info]), 2)) == 2
 
     def test_subscribing_again_begins_at_the_commit_again(
@@ -42,7 +42,7 @@ class ConsumingContract(ContractKit):
         send_all(provider, info, b"0", b"1", b"2")
         consumer = consumers(provider, group, [info])
         take(consumer, 3)
-        consumer.commit({ProviderPartition.of(info): 1})
+        consumer.commit({info.place: 1})
         consumer.subscribe([info])
         assert [record.data for record in take(consumer, 2)] == [b"1", b"2"]
 
@@ -50,7 +50,7 @@ class ConsumingContract(ContractKit):
         self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
     ) -> None:
         send_all(provider, info, b"0", b"1")
-        place = ProviderPartition.of(info)
+        place = info.place
         one, other = consumers(provider, group, [info]), consumers(provider, f"{group}-other", [info])
         assert len(take(one, 2)) == 2
         one.commit({place: 2})
@@ -75,15 +75,15 @@ class ConsumingContract(ContractKit):
         provider = open_provider()
         both = [consumers(provider, group, [info]), consumers(open_provider(), group, [info])]
         send_all(provider, info, *[b"x"] * 5)
-        accepted, holder = accept(both, ProviderPartition.of(info), 5)
+        accepted, holder = accept(both, info.place, 5)
         send_all(provider, info, *[b"y"] * 5)
-        more, holder = accept(both, ProviderPartition.of(info), 5)
+        more, holder = accept(both, info.place, 5)
         assert accepted + more == list(range(10))
 
         holder.stop()
         both.remove(holder)
         send_all(provider, info, *[b"z"] * 5)
-        assert accept(both, ProviderPartition.of(info), 5) == ([10, 11, 12, 13, 14], both[0])
+        assert accept(both, info.place, 5) == ([10, 11, 12, 13, 14], both[0])
 
     def test_what_a_stopped_consumer_did_not_commit_is_delivered_to_the_next(
         self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
@@ -92,7 +92,7 @@ class ConsumingContract(ContractKit):
         send_all(provider, info, b"0", b"1", b"2")
         first = consumers(provider, group, [info])
         take(first, 3)
-        first.commit({ProviderPartition.of(info): 1})
+        first.commit({info.place: 1})
         second = consumers(open_provider(), group, [info])
         first.stop()
         assert [record.data for record in take(second, 2)] == [b"1", b"2"]
@@ -100,7 +100,7 @@ class ConsumingContract(ContractKit):
     def test_only_the_owner_may_commit(
         self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
     ) -> None:
-        provider, place = open_provider(), ProviderPartition.of(info)
+        provider, place = open_provider(), info.place
         send_all(provider, info, b"0", b"1")
         owner = consumers(provider, group, [info])
         take(owner, 2)
@@ -120,8 +120,8 @@ class ConsumingContract(ContractKit):
         consumer = consumers(provider, group, [inner[1]])
         records = take(consumer, 2)
         assert [(one.partition, one.offset, one.data) for one in records] == [(1, 0, b"1-0"), (1, 1, b"1-1")]
-        consumer.commit({ProviderPartition.of(inner[1]): 2})
-        places = [ProviderPartition.of(info) for info in inner]
+        consumer.commit({inner[1].place: 2})
+        places = [info.place for info in inner]
         assert provider.admin().committed_offsets({group: places}) == {group: {places[1]: 2}}
 
     def test_one_consumer_may_read_all_partitions_of_a_topic(
@@ -133,14 +133,14 @@ class ConsumingContract(ContractKit):
         records = take(consumer, 1_200)
         for number in range(3):
             assert [one.offset for one in records if one.partition == number] == list(range(400))
-        places = [ProviderPartition.of(info) for info in inner]
+        places = [info.place for info in inner]
         consumer.commit({places[0]: 400, places[2]: 7})
         assert provider.admin().committed_offsets({group: places}) == {group: {places[0]: 400, places[2]: 7}}
 
     def test_a_partition_inside_a_topic_has_one_owner_too(
         self, open_provider: OpenProvider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        provider, place = open_provider(), ProviderPartition.of(inner[1])
+        provider, place = open_provider(), inner[1].place
         both = [consumers(provider, group, [inner[1]]), consumers(open_provider(), group, [inner[1]])]
         send_all(provider, inner[1], *[b"x"] * 5)
         accepted, holder = accept(both, place, 5)

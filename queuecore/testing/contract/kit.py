@@ -11,10 +11,10 @@ import pytest
 
 from queuecore.errors import NotOwner, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
-from queuecore.providers.base import Provider, ProviderPartition, QueueConsumer, QueueProducer, TopicSpec
+from queuecore.providers.base import Provider, QueueConsumer, QueueProducer, TopicSpec
 from queuecore.sending import send
 from queuecore.testing.waiting import DEADLINE_S, wait_until
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 OpenProvider = Callable[[], Provider]
 Subscribe = Callable[[Provider, str, Iterable[TopicPartitionInfo]], QueueConsumer]

@@ -7,9 +7,9 @@ from uuid import uuid4
 import pytest
 
 from queuecore.errors import ConfigurationError, InvalidName, OffsetOutOfRange, UnknownTopic
-from queuecore.providers.base import DAY_MS, Provider, ProviderPartition, TopicSpec
+from queuecore.providers.base import DAY_MS, Provider, TopicSpec
 from queuecore.testing.contract.kit import ContractKit, send_all
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 
 class LookingContract(ContractKit):
@@ -19,7 +19,7 @@ class LookingContract(ContractKit):
         self, provider: Provider, inner: list[TopicPartitionInfo]
     ) -> None:
         send_all(provider, inner[2], *[b"%d" % number for number in range(10)])
-        place = ProviderPartition.of(inner[2])
+        place = inner[2].place
         with closing(provider.reader()) as reader:
             assert [one.offset for one in reader.read(place, 0, 100)] == list(range(10))
             assert [one.data for one in reader.read(place, 4, 3)] == [b"4", b"5", b"6"]
@@ -27,13 +27,13 @@ class LookingContract(ContractKit):
             assert reader.read(place, 10, 100) == []
             send_all(provider, inner[2], b"10")
             assert [one.data for one in reader.read(place, 10, 100)] == [b"10"]
-            assert reader.read(ProviderPartition.of(inner[0]), 0, 100) == []
+            assert reader.read(inner[0].place, 0, 100) == []
 
     def test_a_reader_says_what_is_not_there(self, provider: Provider, info: TopicPartitionInfo) -> None:
         send_all(provider, info, b"0")
         with closing(provider.reader()) as reader:
             with pytest.raises(OffsetOutOfRange) as refused:
-                reader.read(ProviderPartition.of(info), -1, 10)
+                reader.read(info.place, -1, 10)
             assert refused.value.fields["beginning"] == 0
             with pytest.raises(UnknownTopic):
                 reader.read(ProviderPartition("contract-there-is-no-such-topic", 0), 0, 10)
@@ -59,7 +59,7 @@ class LookingContract(ContractKit):
     def test_the_admin_knows_beginning_and_end(self, provider: Provider, inner: list[TopicPartitionInfo]) -> None:
         send_all(provider, inner[0], b"0", b"1")
         send_all(provider, inner[2], b"0")
-        places = [ProviderPartition.of(info) for info in inner]
+        places = [info.place for info in inner]
         admin = provider.admin()
         assert list(admin.beginning_offsets(places).values()) == [0, 0, 0]
         assert admin.end_offsets(places) == dict(zip(places, [2, 0, 1], strict=True))
@@ -67,7 +67,7 @@ class LookingContract(ContractKit):
             admin.end_offsets([ProviderPartition("contract-there-is-no-such-topic", 0)])
 
     def test_a_group_nobody_used_has_committed_nothing(self, provider: Provider, info: TopicPartitionInfo) -> None:
-        asked = {"contract-never-used": [ProviderPartition.of(info)], "contract-nothing-asked": []}
+        asked = {"contract-never-used": [info.place], "contract-nothing-asked": []}
         assert provider.admin().committed_offsets(asked) == {name: {} for name in asked}
 
     def test_asking_for_nothing_gives_nothing(self, provider: Provider) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.messages import Key, QueueMessage, RecordMetadata
-from queuecore.providers.base import Provider, ProviderPartition, QueueProducer, TopicSpec
+from queuecore.providers.base import Provider, QueueProducer, TopicSpec
 from queuecore.sending import send
 from queuecore.testing.contract.kit import Answers, ContractKit, Subscribe, send_all, settle, take
 from queuecore.testing.waiting import DEADLINE_S, wait_until
@@ -117,7 +117,7 @@ class SendingContract(ContractKit):
     def test_a_message_may_be_empty(self, provider: Provider, info: TopicPartitionInfo) -> None:
         send_all(provider, info, b"")
         with closing(provider.reader()) as reader:
-            [record] = reader.read(ProviderPartition.of(info), 0, 10)
+            [record] = reader.read(info.place, 0, 10)
         assert (record.key, dict(record.headers), record.data) == (None, {}, b"")
 
     def test_a_partition_keeps_its_order(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from queuecore.errors import QueueError
 from queuecore.messages import QueueMessage, RecordMetadata
-from queuecore.providers.base import ProviderPartition, QueueConsumer, TopicSpec
+from queuecore.providers.base import QueueConsumer, TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.producer import Acks
 from queuecore.topics import TopicPartitionInfo
@@ -93,7 +93,7 @@ def _send_all(provider: LogProvider, sent: list[QueueMessage]) -> None:
 
 
 def _consume_all(consumer: QueueConsumer) -> None:
-    partition = ProviderPartition.of(PARTITION)
+    partition = PARTITION.place
     consumer.subscribe([PARTITION])
     count = 0
     while records := consumer.poll(0):

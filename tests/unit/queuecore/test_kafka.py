@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from queuecore.errors import ConfigurationError, InvalidName, NotOwner, PayloadTooLarge, ProviderUnavailable, QueueError
 from queuecore.messages import Key, QueueMessage
-from queuecore.providers.base import Provider, ProviderPartition, TopicSpec
+from queuecore.providers.base import Provider, TopicSpec
 from queuecore.providers.kafka import KafkaProvider
 from queuecore.providers.kafka.connection import Connection, Setting
 from queuecore.providers.kafka.producer import KafkaProducer
@@ -20,7 +20,7 @@ from queuecore.testing.waiting import DEADLINE_S
 from queuecore.topics import TopicPartitionInfo
 
 INFO = TopicPartitionInfo("topic", 0)
-PLACE = ProviderPartition.of(INFO)
+PLACE = INFO.place
 MESSAGE = QueueMessage(None, b"x")
 
 

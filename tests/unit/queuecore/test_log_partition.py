@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from queuecore.errors import CorruptLog, OffsetOutOfRange
 from queuecore.messages import QueueMessage, Record
-from queuecore.providers.base import DAY_MS, ProviderPartition
+from queuecore.providers.base import DAY_MS
 from queuecore.providers.log.batch import encode_batch
 from queuecore.providers.log.files import partition_dir, segment_bases, segment_path
 from queuecore.providers.log.reader import PartitionReader
 from queuecore.providers.log.writer import PartitionWriter
+from queuecore.topics import ProviderPartition
 
 PLACE = ProviderPartition("topic", 0)
 

@@ -12,7 +12,7 @@ import pytest
 
 from queuecore.errors import ProviderUnavailable
 from queuecore.messages import QueueMessage
-from queuecore.providers.base import ProviderPartition, TopicSpec
+from queuecore.providers.base import TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.files import partition_dir
 from queuecore.sending import send, send_and_wait
@@ -21,7 +21,7 @@ from queuecore.topics import TopicPartitionInfo
 
 ROOT = Path(__file__).parents[3]
 INFO = TopicPartitionInfo("topic", 0)
-PLACE = ProviderPartition.of(INFO)
+PLACE = INFO.place
 
 # Run as `python -c`: a limit on file sizes cannot be taken back for the whole test run. It stands for a full disk:
 # the kernel takes a part of a write and refuses the rest.

@@ -13,7 +13,7 @@ from queuecore.deadletter.envelope import FailureStory, original_headers, read_s
 from queuecore.errors import UnknownTopic
 from queuecore.messages import QueueMessage, Record
 from queuecore.processing import RetryFailed
-from queuecore.providers.base import ProviderPartition, TopicSpec
+from queuecore.providers.base import TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.consumer import LogConsumer
 from queuecore.sending import send_and_wait
@@ -22,8 +22,8 @@ from queuecore.testing.waiting import DEADLINE_S
 from queuecore.topics import ServiceType, TopicPartitionInfo, dead_letter_partition
 
 INFO = TopicPartitionInfo("tb_rule_engine", 3)
-PLACE = ProviderPartition.of(INFO)
-LETTERS = ProviderPartition.of(dead_letter_partition(INFO))
+PLACE = INFO.place
+LETTERS = dead_letter_partition(INFO).place
 SPEC = ConsumedPartition(
     queue_id="7",
     queue="Main",

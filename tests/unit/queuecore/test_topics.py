@@ -5,10 +5,10 @@ from uuid import UUID
 import pytest
 
 from queuecore.errors import InvalidName
-from queuecore.providers.base import ProviderPartition
 from queuecore.topics import (
     MAX_BASE_LENGTH,
     SYSTEM_TENANT,
+    ProviderPartition,
     ServiceType,
     TopicPartitionInfo,
     check_base_topic,
@@ -38,7 +38,7 @@ TENANT = UUID("784f394c-42b6-435a-983c-b7beff2784f9")
 )
 def test_where_a_partition_is_at_the_provider(info: TopicPartitionInfo, name: str, inner: int) -> None:
     assert info.full_topic_name == name
-    assert ProviderPartition.of(info) == ProviderPartition(name, inner)
+    assert info.place == ProviderPartition(name, inner)
 
 
 def test_partitions_are_equal_when_they_name_the_same_place() -> None:
@@ -58,9 +58,9 @@ def test_partitions_are_equal_when_they_name_the_same_place() -> None:
 
 def test_letters_keep_the_partitions_of_their_queue() -> None:
     letters = dead_letter_partition(TopicPartitionInfo("tb_core", 3, TENANT))
-    assert ProviderPartition.of(letters) == ProviderPartition(f"tb_core.isolated.{TENANT}.dlq", 3)
+    assert letters.place == ProviderPartition(f"tb_core.isolated.{TENANT}.dlq", 3)
     shared = dead_letter_partition(TopicPartitionInfo("acme.tb_core", 0))
-    assert ProviderPartition.of(shared) == ProviderPartition("acme.tb_core.dlq", 0)
+    assert shared.place == ProviderPartition("acme.tb_core.dlq", 0)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from queueapi.config import Config
 from queuecore.messages import QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.providers.base import ProviderPartition, TopicSpec
+from queuecore.providers.base import TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.providers.log.writer import PartitionWriter
+from queuecore.topics import ProviderPartition
 from tests.unit.spark.test_decoding import event
 from workers.spark.source import MetricsRange, MetricsStreamReader, source_options
 
