@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from queuecore.config import setting
-from queuecore.errors import ConfigurationError
+from queuecore.catalogue import catalogue
+from queuecore.config import section, setting
+from queuecore.config.queue_options import consumer_options, producer_options
+from queuecore.config.queue_tree import QueueSettings, StoredSettings
+from queuecore.errors import ConfigurationError, QueueError
 
 SHORTEST_SECRET_KEY = 32
 
@@ -42,22 +45,17 @@ class Config:
         "", "`postgresql://user:password@host/name`. Empty: SQLite in the data folder.", secret=True
     )
     broker_url: str = setting("", "`redis://host:6379/0` for Celery. Empty: files in the data folder.", secret=True)
-    queue_type: Literal["log", "kafka"] = setting("log", "Where messages live.")
-    queue_log_acks: Literal["1", "all"] = setting(
-        "all", "When the `log` provider acknowledges: handed to the operating system (`1`), or on disk (`all`)."
-    )
-    queue_kafka_bootstrap_servers: str = setting("localhost:9092", "Kafka brokers, when the queue type is `kafka`.")
-    queue_kafka_replication_factor: int = setting(1, "Replicas of each topic that is created on Kafka.", minimum=1)
     spark_master: str = setting(
         "local[*]", "Where Spark jobs run: `local[*]` or `spark://host:7077`.", alias="SPARK_MASTER"
     )
     sample_interval_s: int = setting(5, "How often offsets are sampled, in seconds.", minimum=1)
     pipeline_interval_s: int = setting(10, "How often the Spark job runs, in seconds.", minimum=1)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting("INFO", "The least that is logged.")
+    queue: QueueSettings = field(default=QueueSettings(), metadata=section())
 
     def check(self) -> None:
         """ConfigurationError, listing everything wrong, where values are not usable or do not go together."""
-        if problems := [*self._production_problems(), *self._address_problems()]:
+        if problems := [*self._production_problems(), *self._address_problems(), *self._queue_problems()]:
             raise ConfigurationError("; ".join(problems))
 
     def _production_problems(self) -> Iterator[str]:
@@ -85,6 +83,17 @@ class Config:
         for origin in self.trusted_origins:
             if not _ORIGIN.fullmatch(origin):
                 yield f"SWITCHYARD_TRUSTED_ORIGINS: '{origin}' must be scheme://host, as https://switchyard.example.org"
+
+    def _queue_problems(self) -> Iterator[str]:
+        if self.queue.type == "in-memory":
+            yield "SWITCHYARD_QUEUE_TYPE: an installation has several processes; choose log or kafka, not in-memory"
+        elif isinstance(client := self.queue.client, StoredSettings) and client.acks == "0":
+            yield f"SWITCHYARD_QUEUE_{self.queue.type.upper()}_ACKS: dead letters must be acknowledged; choose 1 or all"
+        for use in (catalogue, producer_options, consumer_options):
+            try:
+                use(self.queue)
+            except QueueError as error:
+                yield f"SWITCHYARD_QUEUE_*: {error}"
 
     def folder(self, *below: str) -> Path:
         """The data folder, or one below it; made, for its owner alone, where it is missing.

@@ -5,10 +5,20 @@ QueueError
 ├── InvalidName             a queue or topic name no provider could hold
 ├── UnknownTopic            the topic does not exist at the provider
 ├── UnknownHandler          a queue names a handler nobody registered
+├── UnknownQueue            no queue of that name is known where messages are routed
+├── UnknownTenant           nothing is known of the tenant whose messages are to be routed
+├── InvalidMessage          the message cannot be stored as it is
 ├── PayloadTooLarge         one message is larger than the topic takes
+├── PartitionFull           a bounded partition holds all it may (retryable)
 ├── NotOwner                the partition to commit belongs to another consumer of the group
+├── GroupActive             the group's offsets cannot be changed while its members read
+├── ProducerFenced          a newer producer has taken over this transactional id
+├── TransactionAborted      the transaction was aborted, so nothing of it took effect (retryable)
+├── OutOfSequence           a producer's batch does not follow its last one
 ├── OffsetOutOfRange        the offset asked for is no longer (or not yet) stored
 ├── CorruptLog              stored bytes do not match their checksum
+├── ForeignFile             a file or folder was not written by this version of the log
+├── NotSupported            the provider cannot do this
 └── ProviderUnavailable     the provider cannot be reached or cannot write (retryable)
 
 `code` is stable and meant for machines; the message is for people and names cause and remedy.
@@ -37,37 +47,117 @@ def _rebuild(kind: type[QueueError], message: str, fields: dict[str, Any]) -> Qu
 
 
 class ConfigurationError(QueueError):
+    """A setting is wrong; the process should not start."""
+
     code = "configuration_error"
 
 
 class InvalidName(QueueError):
+    """A queue or topic name no provider could hold."""
+
     code = "invalid_name"
 
 
 class UnknownTopic(QueueError):
+    """The topic does not exist at the provider."""
+
     code = "unknown_topic"
 
 
 class UnknownHandler(QueueError):
+    """A queue names a handler nobody registered."""
+
     code = "unknown_handler"
 
 
+class UnknownQueue(QueueError):
+    """No queue of that name is known where messages are routed."""
+
+    code = "unknown_queue"
+
+
+class UnknownTenant(QueueError):
+    """Nothing is known of the tenant whose messages are to be routed."""
+
+    code = "unknown_tenant"
+
+
+class InvalidMessage(QueueError):
+    """The message cannot be stored as it is."""
+
+    code = "invalid_message"
+
+
 class PayloadTooLarge(QueueError):
+    """One message is larger than the topic takes."""
+
     code = "payload_too_large"
 
 
+class PartitionFull(QueueError):
+    """A bounded partition holds all it may."""
+
+    code = "partition_full"
+    retryable = True
+
+
 class NotOwner(QueueError):
+    """The partition to commit belongs to another consumer of the group."""
+
     code = "not_owner"
 
 
+class GroupActive(QueueError):
+    """The group's offsets cannot be changed while its members read."""
+
+    code = "group_active"
+
+
+class ProducerFenced(QueueError):
+    """A newer producer has taken over this transactional id."""
+
+    code = "producer_fenced"
+
+
+class TransactionAborted(QueueError):
+    """The transaction was aborted, so nothing of it took effect."""
+
+    code = "transaction_aborted"
+    retryable = True
+
+
+class OutOfSequence(QueueError):
+    """A producer's batch does not follow its last one."""
+
+    code = "out_of_sequence"
+
+
 class OffsetOutOfRange(QueueError):
+    """The offset asked for is no longer (or not yet) stored."""
+
     code = "offset_out_of_range"
 
 
 class CorruptLog(QueueError):
+    """Stored bytes do not match their checksum."""
+
     code = "corrupt_log"
 
 
+class ForeignFile(QueueError):
+    """A file or folder was not written by this version of the log."""
+
+    code = "foreign_file"
+
+
+class NotSupported(QueueError):
+    """The provider cannot do this."""
+
+    code = "not_supported"
+
+
 class ProviderUnavailable(QueueError):
+    """The provider cannot be reached or cannot write."""
+
     code = "provider_unavailable"
     retryable = True

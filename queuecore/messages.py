@@ -17,6 +17,14 @@ NO_HEADERS: Headers = MappingProxyType({})
 
 PRODUCER_ID = "producerId"
 TIMESTAMP = "ts"
+# Where in its producer a message was sent, for debugging.
+THREAD_NAME = "threadName"
+STACK_TRACE = "stackTrace"
+REQUEST_ID = "requestId"
+RESPONSE_TOPIC = "responseTopic"
+EXPIRE_TS = "expireTs"
+ERROR_CODE = "errorCode"
+ERROR_MESSAGE = "errorMessage"
 REPLAY_ID = "__queue.replay.id"
 REPLAY_LETTER = "__queue.replay.letter"
 TENANT_ID = "tenantId"

@@ -1,29 +1,46 @@
 """What topics and consumer groups are called.
 
-Topic:   [prefix.]<base>[.isolated.<tenantId>][.<partition>]
-Letters: [prefix.]<base>[.isolated.<tenantId>].dlq
-Group:   [prefix.]<serviceType>_<queueName>[-isolated-<tenantId>]-consumer[-<partition>]
+Topic:         [prefix.]<base>[.isolated.<tenantId>][.<partition>]
+Letters:       [prefix.]<base>[.isolated.<tenantId>].dlq
+Notifications: [prefix.]<base>.notifications.<serviceId>, [prefix.]<base>.edge.notifications.<edgeId>
+Responses:     [prefix.]<base>.responses.<serviceId>
+Tasks:         [prefix.]tasks.<job type>
+Group:         [prefix.]<serviceType>_<queueName>[-isolated-<tenantId>]-consumer[-<partition>]
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
-from queuecore.errors import InvalidName
+from queuecore.errors import ConfigurationError, InvalidName
 
 SYSTEM_TENANT: Final = UUID("13814000-1dd2-11b2-8080-808080808080")
 
 # Kafka's limit. A base leaves room for `.isolated.<uuid>` and `.<partition>`.
 MAX_TOPIC_LENGTH: Final = 249
 MAX_BASE_LENGTH: Final = 180
+MAX_PREFIX_LENGTH: Final = 60
+
+MAIN_QUEUE: Final = "Main"
+EDGE_QUEUE: Final = "Edge"
+# Shadows of every rule engine's Main: no queue of a user's can have these names.
+CALCULATED_FIELDS: Final = "CalculatedFields"
+CALCULATED_FIELD_STATES: Final = "CalculatedFieldStates"
+
+GroupIdStyle = Literal["switchyard", "thingsboard"]
 
 _ALLOWED = re.compile(r"[A-Za-z0-9._-]+")
+_LABELS = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _RESERVED_ENDING = re.compile(r"\.(\d+|dlq|notifications)$")
+_RESERVED_INSIDE = re.compile(r"\.(isolated|notifications|responses)\.")
 
 
 class ServiceType(StrEnum):
+    """The kinds of services a platform is made of; each has queues of its own."""
+
     TB_CORE = "TB_CORE"
     TB_RULE_ENGINE = "TB_RULE_ENGINE"
     TB_TRANSPORT = "TB_TRANSPORT"
@@ -31,6 +48,17 @@ class ServiceType(StrEnum):
     TB_VC_EXECUTOR = "TB_VC_EXECUTOR"
     EDQS = "EDQS"
     TASK_PROCESSOR = "TASK_PROCESSOR"
+
+    # An enumeration's own runs in Python, and routing looks up every message's service type.
+    __hash__ = str.__hash__
+
+    @classmethod
+    def of(cls, text: str) -> "ServiceType":
+        """The type written so, in any case and with '-' or '_'. ConfigurationError lists the types there are."""
+        try:
+            return cls(text.replace("-", "_").upper())
+        except ValueError:
+            raise ConfigurationError(f"there is no service type {text!r}; choose one of {', '.join(cls)}") from None
 
 
 class ProviderPartition(NamedTuple):
@@ -95,10 +123,92 @@ def dead_letter_partition(source: TopicPartitionInfo) -> TopicPartitionInfo:
     return TopicPartitionInfo(f"{isolated}.dlq", source.partition, use_internal_partition=True)
 
 
-def group_name(service_type: ServiceType, queue: str, tenant_id: UUID | None, partition: int | None) -> str:
+def notification_topic(base: str, service_id: str, prefix: str = "") -> str:
+    """The topic that one instance of a service reads alone. `base` is its service's topic, as `tb_core`."""
+    return member_topic(f"{base}.notifications", service_id, prefix)
+
+
+def edge_notification_topic(edge_id: UUID | str, base: str = "tb_core", prefix: str = "") -> str:
+    """The topic of what one edge is to be told. Its group has the same name."""
+    return member_topic(f"{base}.edge.notifications", str(edge_id), prefix)
+
+
+def response_topic(base: str, service_id: str, prefix: str = "") -> str:
+    """Where answers to one instance's requests go. `base` is what it asked, as `js_eval` for `js_eval.requests`."""
+    return member_topic(f"{base}.responses", service_id, prefix)
+
+
+def task_topic(job_type: str, prefix: str = "") -> str:
+    """The topic of one type of jobs, in lower case."""
+    return check_base_topic(member_topic("tasks", job_type.lower(), prefix))
+
+
+def member_topic(family: str, member: str, prefix: str = "") -> str:
+    """The topic of one of those that a family of topics is for: a service, an edge, a job type. InvalidName says why
+    a member's id cannot be part of a topic."""
+    if not _LABELS.fullmatch(member):
+        raise InvalidName(
+            f"{member!r} cannot end the name of a topic {family}.…; "
+            "use ASCII letters, digits, '_' and '-', with single dots between them"
+        )
+    return check_topic(with_prefix(prefix, f"{family}.{member}"))
+
+
+def group_name(
+    service_type: ServiceType,
+    queue: str,
+    tenant_id: UUID | None,
+    partition: int | None,
+    *,
+    prefix: str = "",
+    style: GroupIdStyle = "switchyard",
+) -> str:
+    """The group that reads a queue, or one partition of it."""
     isolated = f"-isolated-{tenant_id}" if tenant_id and tenant_id != SYSTEM_TENANT else ""
     suffix = "" if partition is None else f"-{partition}"
-    return f"{service_type}_{queue}{isolated}-consumer{suffix}".lower()
+    ending = f"{isolated}-consumer{suffix}"
+    if style == "thingsboard" and (name := _thingsboard_group(service_type, queue, ending)):
+        return with_prefix(prefix, name)
+    return with_prefix(prefix, f"{service_type}_{queue}{ending}").lower()
+
+
+def _thingsboard_group(service_type: ServiceType, queue: str, ending: str) -> str | None:
+    """What that platform calls the group. Core services and task processors share one for all partitions there; for
+    the service types it has no scheme for, None."""
+    match service_type:
+        case ServiceType.TB_RULE_ENGINE:
+            return f"{'cf' if queue == CALCULATED_FIELDS else 're'}-{queue}{ending}"
+        case ServiceType.TB_CORE:
+            return {MAIN_QUEUE: "tb-core-node", EDGE_QUEUE: "tb-core-edge-consumer"}.get(queue)
+        case ServiceType.TASK_PROCESSOR:
+            return f"{queue.lower()}-task-consumer-group"
+        case _:
+            return None
+
+
+def notification_group(base: str, service_id: str, prefix: str = "", style: GroupIdStyle = "switchyard") -> str:
+    """The group of `notification_topic`: one for each instance, so that it alone reads what is meant for it."""
+    if style == "thingsboard" and base == "tb_transport":
+        return with_prefix(prefix, f"transport-node-{service_id}")
+    return with_prefix(prefix, f"{base.replace('_', '-')}-notifications-node-{service_id}")
+
+
+def check_prefix(prefix: str) -> str:
+    """`prefix`, or InvalidName with the reason why names cannot begin with it. None at all is fine."""
+    if prefix and not _LABELS.fullmatch(prefix):
+        raise InvalidName(
+            f"prefix {prefix!r} may hold only ASCII letters, digits, '_' and '-', with single dots between them"
+        )
+    return _check_length(prefix, MAX_PREFIX_LENGTH, "prefix")
+
+
+def check_no_clash(names: Iterable[str]) -> None:
+    """InvalidName where two of these could not live at one provider: Kafka takes `a.b` and `a_b` for the same."""
+    taken: dict[str, str] = {}
+    for name in names:
+        other = taken.setdefault(name.replace(".", "_"), name)
+        if other != name:
+            raise InvalidName(f"topics {other!r} and {name!r} differ in '.' and '_' alone, which Kafka does not allow")
 
 
 def check_topic(name: str) -> str:
@@ -115,10 +225,14 @@ def check_base_topic(name: str) -> str:
     _check_length(check_topic(name), MAX_BASE_LENGTH)
     if ending := _RESERVED_ENDING.search(name):
         raise InvalidName(f"topic {name!r} ends in {ending[0]!r}, which Switchyard appends itself; drop it")
+    if inside := _RESERVED_INSIDE.search(name):
+        raise InvalidName(
+            f"topic {name!r} holds {inside[0]!r}, which Switchyard puts there itself; choose another name"
+        )
     return name
 
 
-def _check_length(name: str, limit: int) -> str:
+def _check_length(name: str, limit: int, what: str = "topic") -> str:
     if len(name) > limit:
-        raise InvalidName(f"topic {name[:30]}… has {len(name)} characters; {limit} is the most")
+        raise InvalidName(f"{what} {name[:30]}… has {len(name)} characters; {limit} is the most")
     return name

@@ -5,20 +5,39 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from queueapi.config import Config
-from queuecore.config import SettingInfo, describe
+from queuecore.config import FILE_VARIABLE, SettingInfo, describe
 
 _INTRODUCTION = """\
 # Settings
 
-Made by `make reference` from `queueapi/config.py`; change it there.
+Made by `make reference` from `queueapi/config.py` and `queuecore/config/queue_tree.py`; change it there.
 
 Settings are environment variables, read once when a process starts. Everything wrong with them is reported at once,
 and a `SWITCHYARD_` variable that is not listed here is an error. A relative folder counts from where the process
 starts; `~` is the home of its user. *Secret* values never appear in a message.
 
-| Variable | Value | Default | Meaning |
-|---|---|---|---|
 """
+
+_QUEUES = f"""
+## Queues
+
+These can stand in a YAML file as well, under the keys shown; `{FILE_VARIABLE}` names the file. A dot in a key
+is a level of the tree, or just a dot: `ota.topic: x` and `ota:` with `topic: x` below it are the same. A variable
+beats the file, and a key that is not listed here is an error. What is under a provider's name is read by that provider
+alone.
+
+```yaml
+queue:
+  type: kafka
+  core:
+    partitions: 20
+  kafka:
+    bootstrap.servers: kafka:9092
+```
+
+"""
+
+_HEAD = "| Variable | Value | Default | Meaning |\n|---|---|---|---|\n"
 
 
 class Command(BaseCommand):
@@ -30,11 +49,15 @@ class Command(BaseCommand):
 
 
 def settings_reference(settings_class: type[Any]) -> str:
-    return _INTRODUCTION + "".join(_row(info) for info in describe(settings_class))
+    settings = list(describe(settings_class))
+    alone = "".join(_row(info) for info in settings if not info.key)
+    in_tree = "".join(_row(info) for info in settings if info.key)
+    return _INTRODUCTION + _HEAD + alone + _QUEUES + _HEAD + in_tree
 
 
 def _row(info: SettingInfo) -> str:
     names = f"`{info.variable}`" + (f" or `{info.alias}`" if info.alias else "")
+    names += f"<br>`{info.key}`" if info.key else ""
     kind = f"{info.kind}, *secret*" if info.secret else info.kind
     default = f"`{info.default}`" if info.default else "empty"
     return f"| {names} | {kind} | {default} | {info.help_text} |\n"

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from queuecore import errors
-from queuecore.errors import ProviderUnavailable, QueueError
+from queuecore.errors import PartitionFull, ProviderUnavailable, QueueError, TransactionAborted
 
 TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, QueueError)]
 
@@ -19,9 +19,9 @@ def test_an_error_pickles_with_all_fields(kind: type[QueueError]) -> None:
     assert (copy.code, copy.retryable) == (kind.code, kind.retryable)
 
 
-def test_codes_are_distinct_and_only_an_unavailable_provider_is_worth_a_retry() -> None:
+def test_codes_are_distinct_and_few_errors_are_worth_a_retry() -> None:
     assert len({kind.code for kind in TREE}) == len(TREE)
-    assert [kind for kind in TREE if kind.retryable] == [ProviderUnavailable]
+    assert [kind for kind in TREE if kind.retryable] == [PartitionFull, TransactionAborted, ProviderUnavailable]
 
 
 def test_the_tree_is_drawn_as_it_is() -> None:

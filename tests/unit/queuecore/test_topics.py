@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from queuecore.errors import InvalidName
+from queuecore.errors import ConfigurationError, InvalidName
 from queuecore.topics import (
     MAX_BASE_LENGTH,
     SYSTEM_TENANT,
@@ -12,9 +12,16 @@ from queuecore.topics import (
     ServiceType,
     TopicPartitionInfo,
     check_base_topic,
+    check_no_clash,
+    check_prefix,
     check_topic,
     dead_letter_partition,
+    edge_notification_topic,
     group_name,
+    notification_group,
+    notification_topic,
+    response_topic,
+    task_topic,
     with_prefix,
 )
 
@@ -76,6 +83,121 @@ def test_group_names(tenant: UUID | None, partition: int | None, name: str) -> N
     assert group_name(ServiceType.TB_RULE_ENGINE, "Main", tenant, partition) == name
 
 
+@pytest.mark.parametrize(
+    ("service_type", "queue", "partition", "name"),
+    [
+        (ServiceType.TB_RULE_ENGINE, "Main", 3, "re-Main-consumer-3"),
+        (ServiceType.TB_RULE_ENGINE, "Main", None, "re-Main-consumer"),
+        (ServiceType.TB_RULE_ENGINE, "HighPriority", 0, "re-HighPriority-consumer-0"),
+        (ServiceType.TB_RULE_ENGINE, "CalculatedFields", 2, "cf-CalculatedFields-consumer-2"),
+        (ServiceType.TB_CORE, "Main", 3, "tb-core-node"),
+        (ServiceType.TB_CORE, "Edge", 3, "tb-core-edge-consumer"),
+        (ServiceType.TASK_PROCESSOR, "IMPORT", 3, "import-task-consumer-group"),
+        (ServiceType.EDQS, "Events", 3, "edqs_events-consumer-3"),
+    ],
+)
+def test_group_names_as_thingsboard_has_them(
+    service_type: ServiceType, queue: str, partition: int | None, name: str
+) -> None:
+    assert group_name(service_type, queue, None, partition, style="thingsboard") == name
+    assert group_name(service_type, queue, None, partition, style="thingsboard", prefix="acme") == f"acme.{name}"
+
+
+def test_the_group_of_an_isolated_tenant_as_thingsboard_has_it() -> None:
+    name = group_name(ServiceType.TB_RULE_ENGINE, "Main", TENANT, 0, style="thingsboard")
+    assert name == f"re-Main-isolated-{TENANT}-consumer-0"
+
+
+def test_a_group_begins_with_the_prefix() -> None:
+    assert group_name(ServiceType.TB_CORE, "Main", None, 3, prefix="acme") == "acme.tb_core_main-consumer-3"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (notification_topic("tb_core", "core-svc-1"), "tb_core.notifications.core-svc-1"),
+        (notification_topic("tb_transport", "mqtt.example.org"), "tb_transport.notifications.mqtt.example.org"),
+        (notification_topic("tb_core", "1", "acme"), "acme.tb_core.notifications.1"),
+        (edge_notification_topic(TENANT), f"tb_core.edge.notifications.{TENANT}"),
+        (edge_notification_topic("edge-7", prefix="acme"), "acme.tb_core.edge.notifications.edge-7"),
+        (response_topic("js_eval", "core-svc-1"), "js_eval.responses.core-svc-1"),
+        (response_topic("tb_transport.api", "mqtt-1", "acme"), "acme.tb_transport.api.responses.mqtt-1"),
+        (task_topic("CF_REPROCESSING"), "tasks.cf_reprocessing"),
+        (task_topic("Import", "acme"), "acme.tasks.import"),
+    ],
+)
+def test_topics_of_one_service_edge_or_job_type(name: str, expected: str) -> None:
+    assert name == expected
+
+
+@pytest.mark.parametrize(
+    ("group", "expected"),
+    [
+        (notification_group("tb_core", "core-svc-1"), "tb-core-notifications-node-core-svc-1"),
+        (notification_group("tb_rule_engine", "re-1", "acme"), "acme.tb-rule-engine-notifications-node-re-1"),
+        (notification_group("tb_transport", "t-1"), "tb-transport-notifications-node-t-1"),
+        (notification_group("tb_transport", "t-1", style="thingsboard"), "transport-node-t-1"),
+        (notification_group("tb_core", "c-1", style="thingsboard"), "tb-core-notifications-node-c-1"),
+    ],
+)
+def test_each_instance_reads_its_notifications_in_a_group_of_its_own(group: str, expected: str) -> None:
+    assert group == expected
+
+
+@pytest.mark.parametrize("wrong", ["", "core 1", "core/1", "größe", ".core", "core.", "a..b", "a\n"])
+def test_an_id_that_cannot_be_part_of_a_topic_is_refused(wrong: str) -> None:
+    for name in (notification_topic, response_topic):
+        with pytest.raises(InvalidName, match="cannot end the name of a topic tb_core"):
+            name("tb_core", wrong)
+    with pytest.raises(InvalidName, match=r"cannot end the name of a topic tb_core\.edge\.notifications"):
+        edge_notification_topic(wrong)
+    with pytest.raises(InvalidName, match="cannot end the name of a topic tasks"):
+        task_topic(wrong)
+
+
+def test_an_id_that_makes_a_topic_too_long_is_refused() -> None:
+    with pytest.raises(InvalidName, match="272 characters; 249 is the most"):
+        notification_topic("tb_core", "x" * 250)
+
+
+@pytest.mark.parametrize("job_type", ["7", "dlq", "notifications"])
+def test_a_job_type_that_would_look_like_one_of_our_endings_is_refused(job_type: str) -> None:
+    with pytest.raises(InvalidName, match="appends itself"):
+        task_topic(job_type)
+
+
+@pytest.mark.parametrize("prefix", ["", "prod", "eu-1.prod", "A_b"])
+def test_a_good_prefix_is_taken(prefix: str) -> None:
+    assert check_prefix(prefix) == prefix
+
+
+@pytest.mark.parametrize("prefix", [".", "prod.", ".prod", "a..b", "a b", "ü", "x" * 61])
+def test_a_prefix_that_no_name_could_begin_with_is_refused(prefix: str) -> None:
+    with pytest.raises(InvalidName, match="prefix"):
+        check_prefix(prefix)
+
+
+@pytest.mark.parametrize("names", [["a.b", "a_b"], ["x", "tb_core.0", "y", "tb.core.0"]])
+def test_topics_that_kafka_takes_for_one_are_refused(names: list[str]) -> None:
+    with pytest.raises(InvalidName, match=r"differ in '\.' and '_' alone"):
+        check_no_clash(names)
+
+
+def test_topics_that_differ_otherwise_do_not_clash() -> None:
+    check_no_clash(["a.b", "a-b", "a.b", "A.b", "ab"])
+
+
+@pytest.mark.parametrize("text", ["tb-rule-engine", "TB-RULE-ENGINE", "TB_RULE_ENGINE", "tb_Rule-engine"])
+def test_a_service_type_has_several_spellings(text: str) -> None:
+    assert ServiceType.of(text) is ServiceType.TB_RULE_ENGINE
+
+
+@pytest.mark.parametrize("text", ["", "rule-engine", "TB RULE ENGINE"])
+def test_an_unknown_service_type_is_refused_with_the_known_ones(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"'{text}'; choose one of TB_CORE, TB_RULE_ENGINE, TB_TRANSPORT"):
+        ServiceType.of(text)
+
+
 @pytest.mark.parametrize("name", ["tb_rule_engine", "tb_transport.api.requests", "a", "A-1", "v1.0x", "dlq", "7"])
 def test_a_good_base_is_taken(name: str) -> None:
     assert check_base_topic(name) == name
@@ -86,6 +208,12 @@ def test_our_own_endings_are_refused(ending: str) -> None:
     with pytest.raises(InvalidName, match="appends itself"):
         check_base_topic(f"tb_core{ending}")
     assert check_topic(f"tb_core{ending}") == f"tb_core{ending}"
+
+
+@pytest.mark.parametrize("inside", [f".isolated.{TENANT}", ".notifications.core-1", ".responses.core-1"])
+def test_what_we_put_inside_names_is_refused_there(inside: str) -> None:
+    with pytest.raises(InvalidName, match="puts there itself"):
+        check_base_topic(f"tb_core{inside}")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "größe", "a\n", "a\0", "x" * (MAX_BASE_LENGTH + 1)])

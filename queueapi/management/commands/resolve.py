@@ -1,0 +1,56 @@
+"""Say which partition entities' messages go to."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from queuecore.errors import ConfigurationError
+from queuecore.hashing import DEFAULT_HASH, Entity, hash_function, partition_of
+
+_CANONICAL_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+class Command(BaseCommand):
+    help = f"{__doc__} One JSON object a line. A UUID is hashed as one, anything else as text."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--hash", default=DEFAULT_HASH, help="hash function (default: %(default)s)")
+        parser.add_argument("--partitions", required=True, help="how many partitions there are")
+        parser.add_argument("entity", nargs="+", help="UUID or text; '-' reads them from standard input, one a line")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            function = hash_function(options["hash"])
+        except ConfigurationError as error:
+            raise CommandError(str(error)) from error
+        partitions = _partitions(str(options["partitions"]))
+        for text in _entities(options["entity"]):
+            entity = _entity(text)
+            found = {"entity": text, "hash": function(entity), "partition": partition_of(entity, partitions, function)}
+            self.stdout.write(json.dumps(found))
+
+
+def _partitions(text: str) -> int:
+    if not re.fullmatch(r"0*[1-9][0-9]*", text):
+        raise CommandError(f"--partitions is {text!r}; give a whole number of 1 or more")
+    return int(text)
+
+
+def _entities(given: list[str]) -> Iterable[str]:
+    return (line.rstrip("\r\n") for line in sys.stdin) if given == ["-"] else given
+
+
+def _entity(text: str) -> Entity:
+    if _CANONICAL_UUID.fullmatch(text):
+        return UUID(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CommandError(f"entity {text!r} is not UTF-8 text") from None
+    return text

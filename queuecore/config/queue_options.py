@@ -1,0 +1,46 @@
+"""The `queue:` tree as the runtime wants it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from queuecore.config import FILE_VARIABLE, PREFIX, load, section
+from queuecore.config.queue_tree import QueueSettings, StoredSettings
+from queuecore.providers.options import ConsumerOptions, ProducerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class _Root:
+    queue: QueueSettings = field(default=QueueSettings(), metadata=section())
+
+
+def queue_settings(environ: Mapping[str, str], file: Path | None = None) -> QueueSettings:
+    """The tree from `SWITCHYARD_QUEUE_*` variables and the YAML file, this one or that which `SWITCHYARD_CONFIG_FILE`
+    names. One ConfigurationError lists everything wrong. Other `SWITCHYARD_*` variables are left to others."""
+    ours = {name: text for name, text in environ.items() if name.startswith((f"{PREFIX}QUEUE_", FILE_VARIABLE))}
+    return load(_Root, ours | ({FILE_VARIABLE: str(file)} if file else {})).queue
+
+
+def producer_options(settings: QueueSettings) -> ProducerOptions:
+    """How producers of the provider in use behave. ConfigurationError where values do not go together."""
+    client = settings.client
+    options = ProducerOptions(
+        batch_size=client.batch_size,
+        linger_ms=client.linger_ms,
+        buffer_memory=client.buffer_memory,
+        max_request_size=client.max_request_size,
+    )
+    if not isinstance(client, StoredSettings):
+        return options
+    return replace(options, acks=client.acks, retries=client.retries, compression=client.compression_type)
+
+
+def consumer_options(settings: QueueSettings) -> ConsumerOptions:
+    """How consumers of the provider in use behave."""
+    client = settings.client
+    return ConsumerOptions(
+        max_poll_records=client.max_poll_records,
+        max_partition_fetch_bytes=client.max_partition_fetch_bytes,
+        auto_offset_reset=client.auto_offset_reset,
+        session_timeout_ms=client.session_timeout_ms,
+    )
