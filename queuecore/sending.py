@@ -12,6 +12,8 @@ from queuecore.topics import TopicPartitionInfo
 def send(producer: QueueProducer, info: TopicPartitionInfo, message: QueueMessage) -> "Future[RecordMetadata]":
     """Start sending; the future ends with the metadata or a QueueError."""
     stored: Future[RecordMetadata] = Future()
+    # What is sent cannot be taken back: `cancel` does nothing.
+    stored.set_running_or_notify_cancel()
 
     def settle(metadata: RecordMetadata | None, error: QueueError | None) -> None:
         if metadata is not None:

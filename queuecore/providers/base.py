@@ -1,40 +1,112 @@
-"""The contract every provider keeps: producer, consumer, reader, admin.
+"""The contract every provider keeps: producer, consumer, reader, transactions, admin.
 
-Offsets count records within a provider partition and never repeat. A provider object belongs to the
-process that opened it: nothing is inherited across a fork.
+Offsets count records within a provider partition, rise and never repeat; after compaction or an aborted
+transaction some are missing. A provider object belongs to the process that opened it: nothing is inherited across
+a fork.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from types import TracebackType
+from typing import Literal, Protocol, Self
 
 from queuecore.errors import ConfigurationError, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 SendCallback = Callable[[RecordMetadata | None, QueueError | None], None]
+Cleanup = Literal["delete", "compact", "compact,delete"]
 
 DAY_MS = 24 * 60 * 60 * 1000
+FOR_EVER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """What a topic is created with."""
+    """What a topic is created with. `FOR_EVER` as a retention means that nothing is removed for that reason."""
 
     name: str
     partitions: int = 1
     retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = FOR_EVER
+    segment_bytes: int = 50 * 1024 * 1024
+    cleanup: Cleanup = "delete"
 
     def __post_init__(self) -> None:
         if self.partitions < 1:
             raise ConfigurationError(f"topic {self.name!r} needs at least 1 partition, not {self.partitions}")
+        for what, value in (("retention_ms", self.retention_ms), ("retention_bytes", self.retention_bytes)):
+            if value < FOR_EVER:
+                raise ConfigurationError(f"topic {self.name!r}: {what} is {value}; use {FOR_EVER} for ever, or more")
+        if self.segment_bytes < MIN_SEGMENT_BYTES:
+            raise ConfigurationError(
+                f"topic {self.name!r}: segment_bytes is {self.segment_bytes}; {MIN_SEGMENT_BYTES} is the least"
+            )
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup
+
+    @property
+    def is_deleted_from(self) -> bool:
+        """Whether retention removes old records."""
+        return "delete" in self.cleanup
+
+
+# Kafka 4 takes no less.
+MIN_SEGMENT_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """A partition of a topic: where it begins, and the offset its next record will get."""
+
+    place: ProviderPartition
+    beginning: int
+    end: int
+    # None where the provider cannot say.
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as it is, with its partitions in order."""
+
+    spec: TopicSpec
+    partitions: tuple[PartitionDescription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A consumer group: who reads for it now, and which partitions each member holds."""
+
+    name: str
+    members: Mapping[str, frozenset[ProviderPartition]]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a provider can do beyond the contract; asking for what it cannot raises NotSupported."""
+
+    durable: bool
+    transactions: bool
+    compaction: bool
+    # Whether members of a group share partitions by the strategy of ConsumerOptions.
+    group_strategies: bool
 
 
 class QueueProducer(Protocol):
+    """Sends. Safe from any thread."""
+
+    @property
+    def default_topic(self) -> str:
+        """The topic it was made for; empty where it was made for none."""
+
     def send(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
         """Store one message. Waits only while the producer's buffer is full, and raises ProviderUnavailable when
         it stays full or the producer has been stopped. Otherwise the callback runs exactly once, on a thread of
-        the producer's, with the metadata or the error."""
+        the producer's, with the metadata or the error: UnknownTopic, PayloadTooLarge, InvalidMessage for one that
+        cannot be encoded or has no key where a compacted topic needs one. With `acks=0` the offset is unknown."""
 
     def flush(self, timeout_s: float) -> bool:
         """True when every send so far has had its callback within the time."""
@@ -43,29 +115,69 @@ class QueueProducer(Protocol):
         """Flush and release. Later sends are refused."""
 
 
-class QueueConsumer(Protocol):
-    """One group's reading of some partitions. To be used by one thread."""
+class AssignmentListener(Protocol):
+    """Told inside `poll`, on the consumer's thread, when the group gives or takes partitions."""
 
-    def subscribe(self, partitions: Iterable[TopicPartitionInfo]) -> None:
-        """Start at each partition's committed offset, or at its beginning. All consumers of a group ask for the same
-        partitions, and each partition is read by one of them at a time. UnknownTopic where there is none."""
+    def assigned(self, partitions: frozenset[ProviderPartition]) -> None: ...
+
+    def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
+        """They go to another member when this returns; what is done can still be committed."""
+
+    def lost(self, partitions: frozenset[ProviderPartition]) -> None:
+        """They are another member's already; a commit would be refused."""
+
+
+class QueueConsumer(Protocol):
+    """One member of a group. To be used by one thread."""
+
+    @property
+    def topic(self) -> str:
+        """The topic it was made for; empty where it was made for none."""
+
+    @property
+    def partitions(self) -> frozenset[ProviderPartition]:
+        """What it holds now: the group may give and take partitions in every `poll`."""
+
+    @property
+    def is_stopped(self) -> bool: ...
+
+    def subscribe(
+        self, partitions: Iterable[TopicPartitionInfo] | None = None, listener: AssignmentListener | None = None
+    ) -> None:
+        """Join the group for these partitions, or for all of the consumer's `topic` as it grows; instead of what
+        was subscribed before. The group divides among its members what they ask for, and each partition is read by
+        one of them at a time, from its committed offset on, or from where `auto_offset_reset` says. UnknownTopic
+        where there is none."""
 
     def poll(self, duration_ms: int) -> list[Record]:
-        """Up to a pack of records, waiting at most that long for the first. Each is given out once."""
+        """Up to a pack of records, waiting at most that long for the first. Each is given out once. QueueError
+        when nothing is subscribed."""
 
-    def commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
-        """Everything below these offsets is done and will not be delivered to the group again. NotOwner, with
-        nothing committed, when another consumer of the group holds one of the partitions."""
+    def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
+        """Everything below these offsets is done and will not be delivered to the group again. By default that is
+        everything polled of the partitions held; one that nothing was polled of stays as it is. NotOwner, with nothing
+        committed, when another consumer of the group holds one of the partitions."""
+
+    def pause(self, partitions: Iterable[ProviderPartition]) -> None:
+        """Give out no records of these until `resume`; they stay this consumer's. NotOwner if they are not."""
+
+    def resume(self, partitions: Iterable[ProviderPartition]) -> None: ...
+
+    def seek(self, partition: ProviderPartition, offset: int) -> None:
+        """Go on at this offset. NotOwner if the partition is not held, OffsetOutOfRange if it has no such offset."""
 
     def keep_alive(self) -> None:
         """Say that the consumer still works, without taking records: for a pack that takes long."""
 
+    def unsubscribe(self) -> None:
+        """Leave the group and release the partitions. Commits nothing."""
+
     def stop(self) -> None:
-        """Release the partitions. Commits nothing."""
+        """Unsubscribe for good."""
 
 
 class QueueReader(Protocol):
-    """Reading without a group."""
+    """Reading without a group. To be used by one thread."""
 
     def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
         """Records from `offset` on; empty at the end. OffsetOutOfRange below the beginning, UnknownTopic where
@@ -74,27 +186,93 @@ class QueueReader(Protocol):
     def close(self) -> None: ...
 
 
+class Transaction(Protocol):
+    """Messages and offsets that take effect together. Leaving the `with` block commits; an exception aborts."""
+
+    def send(self, info: TopicPartitionInfo, message: QueueMessage) -> None:
+        """Hand over one message; what became of it shows at `commit`."""
+
+    def commit_offsets(self, consumer: QueueConsumer, offsets: Mapping[ProviderPartition, int]) -> None:
+        """Commit these for the consumer's group with this transaction. NotOwner as for `QueueConsumer.commit`."""
+
+    def commit(self) -> None:
+        """All of it, or QueueError and none of it. ProducerFenced when a newer producer has the transactional id."""
+
+    def abort(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class TransactionalProducer(Protocol):
+    """Opening one aborts what an earlier one of the same transactional id left open, and fences that one."""
+
+    def begin(self) -> Transaction:
+        """One at a time. ProducerFenced when a newer producer has the transactional id."""
+
+    def stop(self) -> None:
+        """Abort what is open, and release."""
+
+
 class QueueAdmin(Protocol):
+    """Topics, offsets and groups, asked for in bulk. Safe from any thread."""
+
     def create_topics(self, specs: Iterable[TopicSpec]) -> None:
         """Create what does not exist yet; what exists stays as it is."""
 
+    def alter_topics(self, specs: Iterable[TopicSpec]) -> None:
+        """Make existing topics as these say. UnknownTopic for one there is not, ConfigurationError for fewer
+        partitions than there are."""
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Remove them with their records and committed offsets; one that does not exist is fine."""
+
     def topics(self) -> Mapping[str, TopicSpec]: ...
+
+    def describe_topics(self, names: Iterable[str]) -> Mapping[str, TopicDescription]:
+        """UnknownTopic where there is none."""
+
+    def delete_records(self, offsets: Mapping[ProviderPartition, int]) -> Mapping[ProviderPartition, int]:
+        """Remove what is below these offsets; the new beginnings. OffsetOutOfRange beyond the end."""
 
     def beginning_offsets(self, partitions: Iterable[ProviderPartition]) -> Mapping[ProviderPartition, int]: ...
 
     def end_offsets(self, partitions: Iterable[ProviderPartition]) -> Mapping[ProviderPartition, int]:
         """The offset the next record will get, for each."""
 
+    def offsets_for_times(self, times_ms: Mapping[ProviderPartition, int]) -> Mapping[ProviderPartition, int]:
+        """The first offset whose record is not older than that; the end where there is none."""
+
     def committed_offsets(
         self, groups: Mapping[str, Iterable[ProviderPartition]]
     ) -> Mapping[str, Mapping[ProviderPartition, int]]:
         """Per group, what it committed; a partition it never committed is absent."""
 
+    def alter_group_offsets(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
+        """Commit for the group, forwards or backwards. GroupActive while a member holds one of the partitions."""
+
+    def delete_group_offsets(self, group: str, partitions: Iterable[ProviderPartition]) -> None:
+        """Forget what the group committed there. GroupActive while a member holds one of the partitions."""
+
+    def groups(self) -> Mapping[str, GroupDescription]:
+        """Every group that has members or committed offsets."""
+
 
 class Provider(Protocol):
-    def producer(self) -> QueueProducer: ...
+    """Where messages live. Whoever opens it closes it, and opens it after a fork, never before."""
 
-    def consumer(self, group: str) -> QueueConsumer: ...
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def producer(self, default_topic: str = "") -> QueueProducer: ...
+
+    def transactional_producer(self, transactional_id: str) -> TransactionalProducer:
+        """NotSupported where `capabilities` says so."""
+
+    def consumer(self, group: str, topic: str = "") -> QueueConsumer: ...
 
     def reader(self) -> QueueReader: ...
 

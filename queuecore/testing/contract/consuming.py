@@ -3,15 +3,28 @@
 
 import pytest
 
-from queuecore.errors import NotOwner, UnknownTopic
-from queuecore.providers.base import Provider
-from queuecore.testing.contract.kit import POLL_MS, ContractKit, OpenProvider, Subscribe, accept, send_all, take
+from queuecore.errors import NotOwner, OffsetOutOfRange, QueueError, UnknownTopic
+from queuecore.messages import Record
+from queuecore.providers.base import Provider, TopicSpec
+from queuecore.providers.options import ConsumerOptions
+from queuecore.testing.contract.kit import (
+    POLL_MS,
+    ContractKit,
+    OpenProvider,
+    Subscribe,
+    create_topic,
+    hold,
+    new_name,
+    places,
+    send_all,
+    take,
+)
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import TopicPartitionInfo
 
 
 class ConsumingContract(ContractKit):
-    """Where a group begins, what a commit keeps, and who owns a partition."""
+    """Where a group begins, what a poll gives, and what a commit keeps."""
 
     def test_a_group_begins_at_the_beginning_and_goes_on_at_its_commit(
         self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
@@ -25,6 +38,73 @@ class ConsumingContract(ContractKit):
         provider.close()
         again = consumers(open_provider(), group, [info])
         assert [record.data for record in take(again, 2)] == [b"2", b"3"]
+
+    def test_a_group_may_begin_at_the_end(
+        self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        provider = open_provider(consuming=ConsumerOptions(auto_offset_reset="latest"))
+        send_all(provider, info, b"old")
+        consumer = consumers(provider, group, [info])
+        hold({consumer: bool})
+
+        def next_records() -> list[Record]:
+            # When exactly a provider looks for the end is its own business, hence more than one.
+            send_all(provider, info, b"new")
+            return consumer.poll(POLL_MS)
+
+        assert {record.data for record in wait_until(next_records)} == {b"new"}
+
+    def test_a_consumer_says_what_it_is(
+        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+    ) -> None:
+        consumer = provider.consumer(group, inner[0].topic)
+        assert (consumer.topic, consumer.partitions, consumer.is_stopped) == (inner[0].topic, frozenset(), False)
+        consumer.stop()
+        assert consumer.is_stopped
+        subscribed = consumers(provider, group, inner)
+        assert subscribed.topic == ""
+        hold({subscribed: set(places(inner)).__eq__})
+        subscribed.stop()
+        assert (subscribed.partitions, subscribed.is_stopped) == (frozenset(), True)
+        subscribed.stop()
+
+    def test_without_a_subscription_there_is_nothing_to_poll(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        consumer = provider.consumer(group)
+        with pytest.raises(QueueError):
+            consumer.poll(0)
+        with pytest.raises(QueueError):
+            consumer.subscribe()
+        stopped = consumers(provider, group, [info])
+        stopped.stop()
+        with pytest.raises(QueueError):
+            stopped.poll(0)
+        with pytest.raises(QueueError):
+            stopped.subscribe([info])
+
+    def test_an_unknown_topic_cannot_be_subscribed_to(
+        self, provider: Provider, inner: list[TopicPartitionInfo], group: str
+    ) -> None:
+        no_topic = TopicPartitionInfo("contract-there-is-no-such-topic", 0)
+        no_partition = TopicPartitionInfo(inner[0].topic, 3, use_internal_partition=True)
+        for info in (no_topic, no_partition):
+            with pytest.raises(UnknownTopic):
+                provider.consumer(group).subscribe([info])
+        with pytest.raises(UnknownTopic):
+            provider.consumer(group, "contract-there-is-no-such-topic").subscribe()
+
+    def test_a_whole_topic_is_read_as_it_grows(self, provider: Provider, group: str, consumers: Subscribe) -> None:
+        spec = TopicSpec(new_name())
+        [first] = create_topic(provider, spec)
+        consumer = consumers(provider, group, topic=spec.name)
+        send_all(provider, first, b"first")
+        assert [record.data for record in take(consumer, 1)] == [b"first"]
+        provider.admin().alter_topics([TopicSpec(spec.name, partitions=2)])
+        second = TopicPartitionInfo(spec.name, 1, use_internal_partition=True)
+        send_all(provider, second, b"second")
+        assert [record.data for record in take(consumer, 1)] == [b"second"]
+        assert consumer.partitions == {first.place, second.place}
 
     def test_stopping_commits_nothing(
         self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
@@ -46,71 +126,58 @@ class ConsumingContract(ContractKit):
         consumer.subscribe([info])
         assert [record.data for record in take(consumer, 2)] == [b"1", b"2"]
 
-    def test_groups_do_not_know_of_each_other(
-        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    def test_unsubscribing_releases_and_commits_nothing(
+        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        send_all(provider, info, b"0", b"1")
-        place = info.place
-        one, other = consumers(provider, group, [info]), consumers(provider, f"{group}-other", [info])
-        assert len(take(one, 2)) == 2
-        one.commit({place: 2})
-        assert [record.data for record in take(other, 2)] == [b"0", b"1"]
-        committed = provider.admin().committed_offsets({group: [place], f"{group}-other": [place]})
-        assert committed == {group: {place: 2}, f"{group}-other": {}}
-
-    def test_an_unknown_topic_cannot_be_subscribed_to(self, provider: Provider, group: str) -> None:
-        with pytest.raises(UnknownTopic):
-            provider.consumer(group).subscribe([TopicPartitionInfo("contract-there-is-no-such-topic", 0)])
+        send_all(provider, inner[0], b"0")
+        consumer = consumers(provider, group, [inner[0]])
+        take(consumer, 1)
+        consumer.unsubscribe()
+        assert (consumer.partitions, consumer.is_stopped) == (frozenset(), False)
+        with pytest.raises(QueueError):
+            consumer.poll(0)
+        with pytest.raises(NotOwner):
+            consumer.commit({inner[0].place: 1})
+        assert provider.admin().committed_offsets({group: [inner[0].place]}) == {group: {}}
+        consumer.subscribe([inner[0]])
+        assert len(take(consumer, 1)) == 1
 
     def test_one_poll_gives_a_pack_at_most(
-        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+        self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
     ) -> None:
-        send_all(provider, info, *[b"x"] * 1_200)
+        provider = open_provider(consuming=ConsumerOptions(max_poll_records=100))
+        send_all(provider, info, *[b"x"] * 350)
         consumer = consumers(provider, group, [info])
-        assert 0 < len(wait_until(lambda: consumer.poll(POLL_MS))) <= 500
+        packs: list[int] = []
 
-    def test_one_consumer_of_a_group_gets_each_record_and_the_other_takes_over(
-        self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+        def all_came() -> bool:
+            packs.append(len(consumer.poll(POLL_MS)))
+            return sum(packs) >= 350
+
+        wait_until(all_came)
+        assert sum(packs) == 350
+        assert max(packs) <= 100
+
+    def test_one_poll_gives_so_many_bytes_of_a_partition_or_one_record(
+        self, open_provider: OpenProvider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        provider = open_provider()
-        both = [consumers(provider, group, [info]), consumers(open_provider(), group, [info])]
-        send_all(provider, info, *[b"x"] * 5)
-        accepted, holder = accept(both, info.place, 5)
-        send_all(provider, info, *[b"y"] * 5)
-        more, holder = accept(both, info.place, 5)
-        assert accepted + more == list(range(10))
+        provider = open_provider(consuming=ConsumerOptions(max_partition_fetch_bytes=2_500))
+        sizes = [1_000, 1_000, 1_000, 4_000, 500, 500, 500]
+        for info in inner[:2]:
+            send_all(provider, info, *map(bytes, sizes))
+        consumer = consumers(provider, group, inner[:2])
+        given: dict[int, list[int]] = {0: [], 1: []}
 
-        holder.stop()
-        both.remove(holder)
-        send_all(provider, info, *[b"z"] * 5)
-        assert accept(both, info.place, 5) == ([10, 11, 12, 13, 14], both[0])
+        def all_came() -> bool:
+            records = consumer.poll(POLL_MS)
+            for number, so_far in given.items():
+                pack = [one.size for one in records if one.partition == number]
+                assert sum(pack) <= 2_500 or len(pack) == 1
+                so_far += pack
+            return all(len(so_far) >= len(sizes) for so_far in given.values())
 
-    def test_what_a_stopped_consumer_did_not_commit_is_delivered_to_the_next(
-        self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
-    ) -> None:
-        provider = open_provider()
-        send_all(provider, info, b"0", b"1", b"2")
-        first = consumers(provider, group, [info])
-        take(first, 3)
-        first.commit({info.place: 1})
-        second = consumers(open_provider(), group, [info])
-        first.stop()
-        assert [record.data for record in take(second, 2)] == [b"1", b"2"]
-
-    def test_only_the_owner_may_commit(
-        self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
-    ) -> None:
-        provider, place = open_provider(), info.place
-        send_all(provider, info, b"0", b"1")
-        owner = consumers(provider, group, [info])
-        take(owner, 2)
-        other = consumers(open_provider(), group, [info])
-        with pytest.raises(NotOwner):
-            other.commit({place: 2})
-        owner.stop()
-        with pytest.raises(NotOwner):
-            owner.commit({place: 2})
-        assert provider.admin().committed_offsets({group: [place]}) == {group: {}}
+        wait_until(all_came)
+        assert given == {0: sizes, 1: sizes}
 
     def test_partitions_inside_a_topic_are_apart(
         self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
@@ -121,8 +188,8 @@ class ConsumingContract(ContractKit):
         records = take(consumer, 2)
         assert [(one.partition, one.offset, one.data) for one in records] == [(1, 0, b"1-0"), (1, 1, b"1-1")]
         consumer.commit({inner[1].place: 2})
-        places = [info.place for info in inner]
-        assert provider.admin().committed_offsets({group: places}) == {group: {places[1]: 2}}
+        committed = provider.admin().committed_offsets({group: places(inner)})
+        assert committed == {group: {inner[1].place: 2}}
 
     def test_one_consumer_may_read_all_partitions_of_a_topic(
         self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
@@ -133,22 +200,53 @@ class ConsumingContract(ContractKit):
         records = take(consumer, 1_200)
         for number in range(3):
             assert [one.offset for one in records if one.partition == number] == list(range(400))
-        places = [info.place for info in inner]
-        consumer.commit({places[0]: 400, places[2]: 7})
-        assert provider.admin().committed_offsets({group: places}) == {group: {places[0]: 400, places[2]: 7}}
+        consumer.commit({inner[0].place: 400, inner[2].place: 7})
+        committed = provider.admin().committed_offsets({group: places(inner)})
+        assert committed == {group: {inner[0].place: 400, inner[2].place: 7}}
 
-    def test_a_partition_inside_a_topic_has_one_owner_too(
-        self, open_provider: OpenProvider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+    def test_a_commit_of_everything_is_of_everything_polled(
+        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        provider, place = open_provider(), inner[1].place
-        both = [consumers(provider, group, [inner[1]]), consumers(open_provider(), group, [inner[1]])]
-        send_all(provider, inner[1], *[b"x"] * 5)
-        accepted, holder = accept(both, place, 5)
-        assert accepted == [0, 1, 2, 3, 4]
-        holder.stop()
-        both.remove(holder)
-        send_all(provider, inner[1], *[b"y"] * 5)
-        assert accept(both, place, 5) == ([5, 6, 7, 8, 9], both[0])
+        send_all(provider, inner[0], b"0", b"1")
+        send_all(provider, inner[1], b"0")
+        consumer = consumers(provider, group, inner)
+        take(consumer, 3)
+        send_all(provider, inner[0], b"not polled")
+        consumer.commit()
+        committed = provider.admin().committed_offsets({group: places(inner)})
+        assert committed == {group: {inner[0].place: 2, inner[1].place: 1}}
+
+    def test_a_paused_partition_gives_nothing_until_it_is_resumed(
+        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+    ) -> None:
+        held, apart = inner[:2], inner[2]
+        consumer = consumers(provider, group, held)
+        hold({consumer: set(places(held)).__eq__})
+        consumer.pause([held[0].place])
+        send_all(provider, held[0], b"later")
+        send_all(provider, held[1], b"now")
+        assert [record.data for record in take(consumer, 1)] == [b"now"]
+        assert consumer.poll(POLL_MS) == []
+        assert consumer.partitions == set(places(held))
+        consumer.resume([held[0].place])
+        assert [record.data for record in take(consumer, 1)] == [b"later"]
+        with pytest.raises(NotOwner):
+            consumer.pause([apart.place])
+
+    def test_a_consumer_may_go_to_any_offset_of_what_it_holds(
+        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+    ) -> None:
+        send_all(provider, inner[0], b"0", b"1", b"2", b"3")
+        consumer = consumers(provider, group, [inner[0]])
+        take(consumer, 4)
+        consumer.seek(inner[0].place, 1)
+        assert [record.data for record in take(consumer, 3)] == [b"1", b"2", b"3"]
+        consumer.seek(inner[0].place, 3)
+        assert [record.data for record in take(consumer, 1)] == [b"3"]
+        with pytest.raises(NotOwner):
+            consumer.seek(inner[1].place, 0)
+        with pytest.raises(OffsetOutOfRange):
+            consumer.seek(inner[0].place, -1)
 
     def test_saying_that_it_works_takes_no_records(
         self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe

@@ -5,28 +5,54 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 from uuid import uuid4
 
 import pytest
 
 from queuecore.errors import NotOwner, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
-from queuecore.providers.base import Provider, QueueConsumer, QueueProducer, TopicSpec
+from queuecore.providers.base import AssignmentListener, Provider, QueueConsumer, QueueProducer, TopicSpec
+from queuecore.providers.options import ConsumerOptions, ProducerOptions
 from queuecore.sending import send
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
-OpenProvider = Callable[[], Provider]
-Subscribe = Callable[[Provider, str, Iterable[TopicPartitionInfo]], QueueConsumer]
-
 POLL_MS = 50
+
+PRODUCING = ProducerOptions()
+CONSUMING = ConsumerOptions()
+
+
+class OpenProvider(Protocol):
+    """Opens the same storage anew, as another process would."""
+
+    def __call__(self, producing: ProducerOptions = PRODUCING, consuming: ConsumerOptions = CONSUMING) -> Provider: ...
+
+
+class Subscribe(Protocol):
+    """Makes a subscribed consumer that is stopped at the end, whatever happens."""
+
+    def __call__(
+        self,
+        provider: Provider,
+        group: str,
+        partitions: Iterable[TopicPartitionInfo] | None = None,
+        *,
+        topic: str = "",
+        listener: AssignmentListener | None = None,
+    ) -> QueueConsumer: ...
 
 
 @contextmanager
-def opened(factory: OpenProvider) -> Iterator[OpenProvider]:
-    """`factory`, with everything it made closed at the end."""
+def opened(factory: Callable[[ProducerOptions, ConsumerOptions], Provider]) -> Iterator[OpenProvider]:
+    """Opens providers by `factory`, and closes them at the end."""
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(closing(factory()))
+
+        def open_provider(producing: ProducerOptions = PRODUCING, consuming: ConsumerOptions = CONSUMING) -> Provider:
+            return stack.enter_context(closing(factory(producing, consuming)))
+
+        yield open_provider
 
 
 @dataclass
@@ -41,10 +67,64 @@ class Answers:
         self.threads.add(threading.get_ident())
 
 
+@dataclass
+class Heard:
+    """A listener that keeps what it was told, and knows from that what its consumer holds."""
+
+    holds: frozenset[ProviderPartition] = frozenset()
+    given_up: set[ProviderPartition] = field(default_factory=set)
+    gone: set[ProviderPartition] = field(default_factory=set)
+
+    def assigned(self, partitions: frozenset[ProviderPartition]) -> None:
+        self.holds |= partitions
+
+    def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
+        self.holds -= partitions
+        self.given_up |= partitions
+
+    def lost(self, partitions: frozenset[ProviderPartition]) -> None:
+        self.holds -= partitions
+        self.gone |= partitions
+
+
+def new_name() -> str:
+    return f"contract-{uuid4().hex[:12]}"
+
+
+def create_topic(provider: Provider, spec: TopicSpec) -> list[TopicPartitionInfo]:
+    """Create it; its partitions."""
+    provider.admin().create_topics([spec])
+    return [TopicPartitionInfo(spec.name, number, use_internal_partition=True) for number in range(spec.partitions)]
+
+
+def places(infos: Iterable[TopicPartitionInfo]) -> list[ProviderPartition]:
+    return [info.place for info in infos]
+
+
 def send_all(provider: Provider, info: TopicPartitionInfo, *data: bytes) -> list[RecordMetadata]:
     """Send these, one after the other, and wait until all are stored."""
-    futures = [send(provider.producer(), info, QueueMessage(None, one)) for one in data]
+    return send_messages(provider, info, *[QueueMessage(None, one) for one in data])
+
+
+def send_messages(provider: Provider, info: TopicPartitionInfo, *messages: QueueMessage) -> list[RecordMetadata]:
+    producer = provider.producer()
+    futures = [send(producer, info, message) for message in messages]
     return [future.result(DEADLINE_S) for future in futures]
+
+
+def settle(futures: Iterable["Future[RecordMetadata]"]) -> list[QueueError | None]:
+    return [error if isinstance(error := future.exception(DEADLINE_S), QueueError) else None for future in futures]
+
+
+def read_all(provider: Provider, place: ProviderPartition) -> list[bytes]:
+    """The data of everything a reader finds."""
+    with closing(provider.reader()) as reader:
+        found: list[Record] = []
+        [at] = provider.admin().beginning_offsets([place]).values()
+        while records := reader.read(place, at, 1_000):
+            found += records
+            at = records[-1].offset + 1
+        return [record.data for record in found]
 
 
 def take(consumer: QueueConsumer, count: int) -> list[Record]:
@@ -59,37 +139,47 @@ def take(consumer: QueueConsumer, count: int) -> list[Record]:
     return records
 
 
-def settle(futures: Iterable["Future[RecordMetadata]"]) -> list[QueueError | None]:
-    return [error if isinstance(error := future.exception(DEADLINE_S), QueueError) else None for future in futures]
+def hold(wanted: dict[QueueConsumer, Callable[[frozenset[ProviderPartition]], bool]]) -> None:
+    """Poll the consumers in turn, while there is nothing to read, until what each holds is as wanted."""
+
+    def as_wanted() -> bool:
+        for consumer in wanted:
+            if consumer.poll(POLL_MS):
+                raise AssertionError("a record came where none was sent")
+        return all(is_right(consumer.partitions) for consumer, is_right in wanted.items())
+
+    wait_until(as_wanted)
 
 
-def accept(consumers: list[QueueConsumer], place: ProviderPartition, count: int) -> tuple[list[int], QueueConsumer]:
-    """Poll the consumers in turn until `count` records were polled and committed; who had the last one.
+def accept(consumers: list[QueueConsumer], count: int) -> list[tuple[QueueConsumer, Record]]:
+    """Poll the consumers in turn until `count` records were polled and committed; who accepted which.
 
     A commit that is refused because the partition just moved means those records are not done: they come again.
     """
-    offsets: list[int] = []
-    holders: list[QueueConsumer] = []
+    accepted: list[tuple[QueueConsumer, Record]] = []
 
     def enough() -> bool:
         for consumer in consumers:
             records = consumer.poll(POLL_MS)
-            if not records:
-                continue
-            try:
-                consumer.commit({place: records[-1].offset + 1})
-            except NotOwner:
-                continue
-            offsets.extend(record.offset for record in records)
-            holders.append(consumer)
-        return len(offsets) >= count
+            for place in {ProviderPartition(record.topic, record.partition) for record in records}:
+                of_place = [one for one in records if (one.topic, one.partition) == place]
+                try:
+                    consumer.commit({place: of_place[-1].offset + 1})
+                except NotOwner:
+                    continue
+                accepted.extend((consumer, record) for record in of_place)
+        return len(accepted) >= count
 
     wait_until(enough)
-    return offsets, holders[-1]
+    return accepted
 
 
 class ContractKit:
-    """Subclasses give `open_provider`: each call opens the same storage anew, as another process would."""
+    """Subclasses give `open_provider`."""
+
+    # A session that ends soon, to see what becomes of a consumer that is silent for longer. None where a consumer that
+    # only stops polling counts as alive for longer than a test can wait.
+    short_session_ms: ClassVar[int | None] = 500
 
     @pytest.fixture
     def open_provider(self) -> OpenProvider:
@@ -110,26 +200,30 @@ class ContractKit:
     @pytest.fixture
     def info(self, provider: Provider) -> TopicPartitionInfo:
         """A partition that is a topic of its own."""
-        info = TopicPartitionInfo(f"contract-{uuid4().hex[:12]}", 0)
+        info = TopicPartitionInfo(new_name(), 0)
         provider.admin().create_topics([TopicSpec(info.full_topic_name)])
         return info
 
     @pytest.fixture
     def inner(self, provider: Provider) -> list[TopicPartitionInfo]:
         """Three partitions inside one topic."""
-        topic = f"contract-{uuid4().hex[:12]}"
-        provider.admin().create_topics([TopicSpec(topic, partitions=3)])
-        return [TopicPartitionInfo(topic, number, use_internal_partition=True) for number in range(3)]
+        return create_topic(provider, TopicSpec(new_name(), partitions=3))
 
     @pytest.fixture
     def consumers(self) -> Iterator[Subscribe]:
-        """Make subscribed consumers that are stopped at the end, whatever happens."""
         with ExitStack() as stack:
 
-            def subscribe(provider: Provider, group: str, partitions: Iterable[TopicPartitionInfo]) -> QueueConsumer:
-                consumer = provider.consumer(group)
+            def subscribe(
+                provider: Provider,
+                group: str,
+                partitions: Iterable[TopicPartitionInfo] | None = None,
+                *,
+                topic: str = "",
+                listener: AssignmentListener | None = None,
+            ) -> QueueConsumer:
+                consumer = provider.consumer(group, topic)
                 stack.callback(consumer.stop)
-                consumer.subscribe(partitions)
+                consumer.subscribe(partitions, listener)
                 return consumer
 
             yield subscribe

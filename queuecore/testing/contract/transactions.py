@@ -1,0 +1,181 @@
+"""What every provider promises to those who send and commit together."""
+# ruff: noqa: S101
+
+from collections.abc import Iterator
+from contextlib import closing
+from uuid import uuid4
+
+import pytest
+
+from queuecore.errors import NotOwner, NotSupported, ProducerFenced, QueueError, UnknownTopic
+from queuecore.messages import QueueMessage
+from queuecore.providers.base import Provider, TransactionalProducer
+from queuecore.testing.contract.kit import ContractKit, OpenProvider, Subscribe, places, read_all, send_all, take
+from queuecore.testing.waiting import wait_until
+from queuecore.topics import TopicPartitionInfo
+
+Infos = list[TopicPartitionInfo]
+
+
+class _ABug(Exception):
+    pass
+
+
+class TransactionsContract(ContractKit):
+    """All or nothing. Offsets may be missing where a transaction was: only data is compared here."""
+
+    @pytest.fixture
+    def transactional_id(self, provider: Provider) -> str:
+        if not provider.capabilities.transactions:
+            pytest.skip("this provider has no transactions")
+        return f"contract-{uuid4().hex[:12]}"
+
+    @pytest.fixture
+    def transactional(self, provider: Provider, transactional_id: str) -> Iterator[TransactionalProducer]:
+        producer = provider.transactional_producer(transactional_id)
+        yield producer
+        producer.stop()
+
+    def test_a_provider_says_whether_it_has_transactions(self, provider: Provider) -> None:
+        if provider.capabilities.transactions:
+            provider.transactional_producer("contract-anyone").stop()
+        else:
+            with pytest.raises(NotSupported):
+                provider.transactional_producer("contract-anyone")
+
+    def test_messages_and_offsets_take_effect_together(
+        self,
+        provider: Provider,
+        transactional: TransactionalProducer,
+        info: TopicPartitionInfo,
+        inner: Infos,
+        group: str,
+        consumers: Subscribe,
+    ) -> None:
+        send_all(provider, info, b"0", b"1", b"2")
+        consumer = consumers(provider, group, [info])
+        take(consumer, 3)
+        with transactional.begin() as transaction:
+            for target in inner:
+                transaction.send(target, QueueMessage(b"key", b"a", {"producerId": b"here"}))
+                transaction.send(target, QueueMessage(None, b"b"))
+            transaction.commit_offsets(consumer, {info.place: 2})
+            assert [read_all(provider, place) for place in places(inner)] == [[], [], []]
+            assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
+        wait_until(lambda: all(read_all(provider, place) == [b"a", b"b"] for place in places(inner)))
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 2}}
+        with closing(provider.reader()) as reader:
+            [first, _] = reader.read(inner[0].place, 0, 2)
+        assert (first.key, dict(first.headers)) == (b"key", {"producerId": b"here"})
+
+    def test_what_is_aborted_was_never_there(
+        self,
+        provider: Provider,
+        transactional: TransactionalProducer,
+        info: TopicPartitionInfo,
+        inner: Infos,
+        group: str,
+        consumers: Subscribe,
+    ) -> None:
+        send_all(provider, info, b"0")
+        consumer = consumers(provider, group, [info])
+        take(consumer, 1)
+
+        def fail() -> None:
+            with transactional.begin() as transaction:
+                transaction.send(inner[0], QueueMessage(None, b"left by an exception"))
+                transaction.commit_offsets(consumer, {info.place: 1})
+                raise _ABug
+
+        with pytest.raises(_ABug):
+            fail()
+        with transactional.begin() as transaction:
+            transaction.send(inner[0], QueueMessage(None, b"aborted by hand"))
+            transaction.abort()
+        send_all(provider, inner[0], b"sent without a transaction")
+        with transactional.begin() as transaction:
+            transaction.send(inner[0], QueueMessage(None, b"committed"))
+        reading = consumers(provider, f"{group}-reading", inner)
+        expected = [b"sent without a transaction", b"committed"]
+        assert [record.data for record in take(reading, 2)] == expected
+        assert read_all(provider, inner[0].place) == expected
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
+
+    def test_a_message_that_cannot_be_stored_undoes_its_transaction(
+        self, provider: Provider, transactional: TransactionalProducer, info: TopicPartitionInfo
+    ) -> None:
+        transaction = transactional.begin()
+        transaction.send(info, QueueMessage(None, b"good"))
+        transaction.send(TopicPartitionInfo("contract-there-is-no-such-topic", 0), QueueMessage(None, b"lost"))
+        with pytest.raises(UnknownTopic):
+            transaction.commit()
+        with transactional.begin() as transaction:
+            transaction.send(info, QueueMessage(None, b"next"))
+        assert wait_until(lambda: read_all(provider, info.place)) == [b"next"]
+
+    def test_only_the_owner_may_commit_offsets_in_a_transaction(
+        self,
+        provider: Provider,
+        transactional: TransactionalProducer,
+        info: TopicPartitionInfo,
+        inner: Infos,
+        group: str,
+        consumers: Subscribe,
+    ) -> None:
+        send_all(provider, info, b"0")
+        consumer = consumers(provider, group, [info])
+        take(consumer, 1)
+        transaction = transactional.begin()
+        transaction.send(inner[0], QueueMessage(None, b"of a consumer that has stopped"))
+        consumer.stop()
+        with pytest.raises(NotOwner):
+            transaction.commit_offsets(consumer, {info.place: 1})
+        transaction.abort()
+        with transactional.begin() as transaction:
+            transaction.send(inner[0], QueueMessage(None, b"next"))
+        assert wait_until(lambda: read_all(provider, inner[0].place)) == [b"next"]
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
+
+    def test_there_is_one_transaction_at_a_time_and_it_ends_once(self, transactional: TransactionalProducer) -> None:
+        transaction = transactional.begin()
+        with pytest.raises(QueueError):
+            transactional.begin()
+        transaction.commit()
+        with pytest.raises(QueueError):
+            transaction.commit()
+        transactional.begin().abort()
+
+    def test_stopping_aborts_what_is_open(
+        self, open_provider: OpenProvider, transactional_id: str, info: TopicPartitionInfo
+    ) -> None:
+        provider = open_provider()
+        producer = provider.transactional_producer(transactional_id)
+        transaction = producer.begin()
+        transaction.send(info, QueueMessage(None, b"open"))
+        producer.stop()
+        with pytest.raises(QueueError):
+            transaction.commit()
+        with pytest.raises(QueueError):
+            producer.begin()
+        send_all(provider, info, b"next")
+        assert wait_until(lambda: read_all(provider, info.place)) == [b"next"]
+
+    def test_a_newer_producer_of_the_same_id_fences_the_older(
+        self, open_provider: OpenProvider, transactional_id: str, info: TopicPartitionInfo
+    ) -> None:
+        provider = open_provider()
+        older = provider.transactional_producer(transactional_id)
+        left_open = older.begin()
+        left_open.send(info, QueueMessage(None, b"left open"))
+        newer = open_provider().transactional_producer(transactional_id)
+        with newer.begin() as transaction:
+            transaction.send(info, QueueMessage(None, b"newer"))
+        with pytest.raises(ProducerFenced):
+            left_open.commit()
+        with pytest.raises(ProducerFenced):
+            older.begin()
+        with newer.begin() as transaction:
+            transaction.send(info, QueueMessage(None, b"newer still"))
+        assert wait_until(lambda: read_all(provider, info.place)) == [b"newer", b"newer still"]
+        older.stop()
+        newer.stop()
