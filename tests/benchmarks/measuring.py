@@ -5,6 +5,7 @@ one after the other, and every second round goes backwards: a machine that slows
 all of them alike. What is reported is the median of the rounds, with the spread beside it.
 """
 
+import shutil
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,20 +19,30 @@ class NotAvailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Something that can be measured. `measure` runs it once in an empty folder of its own, and gives the value."""
+    """Something that can be measured. `measure` runs it once in an empty folder of its own, which is removed
+    afterwards, and gives the value."""
 
     name: str
     measure: Callable[[Path], float]
 
 
 @dataclass(frozen=True, slots=True)
+class Peer(Measurement):
+    """What a subject is compared with, and how many times as good as this it should be; None where the peer is there
+    to show what is possible at all."""
+
+    least_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A measurement of ours, the goal it has, and the peers it is compared with, all in the same unit."""
+    """A measurement of ours, and the peers it is compared with, all in the same unit. The goal is None where only the
+    comparison counts."""
 
     subject: Measurement
-    peers: tuple[Measurement, ...]
+    peers: tuple[Peer, ...]
     unit: str
-    goal: float
+    goal: float | None = None
     better: Literal["higher", "lower"] = "higher"
 
     def __post_init__(self) -> None:
@@ -67,7 +78,7 @@ class Comparison:
     """A benchmark's outcome beside one of its peers."""
 
     benchmark: Benchmark
-    peer: str
+    peer: Peer
     sample: Sample
     peer_sample: Sample
 
@@ -88,7 +99,7 @@ def run_benchmark(benchmark: Benchmark, rounds: int, folder: Path) -> list[Compa
         if not sample.unavailable:
             _measure(party, sample, folder / f"{number}-{_file_name(party.name)}")
     subject = samples[benchmark.subject.name]
-    return [Comparison(benchmark, peer.name, subject, samples[peer.name]) for peer in benchmark.peers]
+    return [Comparison(benchmark, peer, subject, samples[peer.name]) for peer in benchmark.peers]
 
 
 def _turns(parties: Sequence[Measurement], rounds: int) -> Iterator[tuple[int, Measurement]]:
@@ -103,6 +114,8 @@ def _measure(party: Measurement, sample: Sample, folder: Path) -> None:
         sample.values.append(party.measure(folder))
     except NotAvailable as reason:
         sample.unavailable = str(reason)
+    finally:
+        shutil.rmtree(folder)
 
 
 def _file_name(name: str) -> str:

@@ -5,9 +5,21 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.measuring import Comparison, Sample
+from tests.benchmarks.measuring import Benchmark, Comparison, Sample
 
-_HEADINGS = ("benchmark", "value", "spread", "unit", "goal", "of goal", "peer", "peer value", "spread", "ratio")
+_HEADINGS = (
+    "benchmark",
+    "value",
+    "spread",
+    "unit",
+    "goal",
+    "of goal",
+    "peer",
+    "peer value",
+    "spread",
+    "ratio",
+    "wanted",
+)
 
 
 def as_row(comparison: Comparison) -> dict[str, Any]:
@@ -17,7 +29,7 @@ def as_row(comparison: Comparison) -> dict[str, Any]:
         "value": comparison.sample.median,
         "unit": comparison.benchmark.unit,
         "goal": comparison.benchmark.goal,
-        "peer": comparison.peer,
+        "peer": comparison.peer.name,
         "peer_value": comparison.peer_sample.median,
         "ratio": comparison.ratio,
     }
@@ -43,19 +55,26 @@ def _cells(comparison: Comparison) -> tuple[str, ...]:
         _number(sample.median),
         _percent(sample.spread),
         benchmark.unit,
-        ("≥ " if benchmark.better == "higher" else "≤ ") + _number(benchmark.goal),
+        _goal(benchmark),
         _percent(_share_of_goal(comparison)),
-        comparison.peer,
+        comparison.peer.name,
         _number(peer.median),
         _percent(peer.spread),
         "-" if comparison.ratio is None else f"{comparison.ratio:.3g}",
+        "-" if comparison.peer.least_ratio is None else f"≥ {comparison.peer.least_ratio:.3g}",
     )
+
+
+def _goal(benchmark: Benchmark) -> str:
+    if benchmark.goal is None:
+        return "-"
+    return ("≥ " if benchmark.better == "higher" else "≤ ") + _number(benchmark.goal)
 
 
 def _share_of_goal(comparison: Comparison) -> float | None:
     """1 or more: reached."""
     value, goal = comparison.sample.median, comparison.benchmark.goal
-    if not value:
+    if not value or goal is None:
         return None
     return value / goal if comparison.benchmark.better == "higher" else goal / value
 
@@ -63,7 +82,10 @@ def _share_of_goal(comparison: Comparison) -> float | None:
 def _notes(comparisons: Sequence[Comparison]) -> list[str]:
     parties: list[tuple[str, Sample]] = []
     for comparison in comparisons:
-        parties += [(comparison.benchmark.subject.name, comparison.sample), (comparison.peer, comparison.peer_sample)]
+        parties += [
+            (comparison.benchmark.subject.name, comparison.sample),
+            (comparison.peer.name, comparison.peer_sample),
+        ]
     reasons = {name: sample.unavailable for name, sample in parties if sample.unavailable}
     return [f"{name}: not available: {reason}" for name, reason in reasons.items()]
 

@@ -1,19 +1,24 @@
 """The benchmark harness, with measurements that only say what they are told to."""
 
 import json
-from collections.abc import Iterator, Sequence
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.benchmarks import groups
 from tests.benchmarks.__main__ import main, run_group
-from tests.benchmarks.measuring import Benchmark, Comparison, Measurement, NotAvailable, Sample, run_benchmark
+from tests.benchmarks.measuring import Benchmark, Comparison, Measurement, NotAvailable, Peer, Sample, run_benchmark
+from tests.benchmarks.processes import run_together, took_s
 from tests.benchmarks.reporting import as_row, table, write_json
+from tests.benchmarks.workload import BATCH, Tally, batches, messages, number_in, payload
 
 
-def scripted(name: str, values: Sequence[float], calls: list[str] | None = None) -> Measurement:
+def scripted(name: str, values: Sequence[float], calls: list[str] | None = None) -> Peer:
     """A measurement that gives these values in turn, and notes that it was called."""
     remaining = iter(values)
 
@@ -24,21 +29,28 @@ def scripted(name: str, values: Sequence[float], calls: list[str] | None = None)
             calls.append(name)
         return next(remaining)
 
-    return Measurement(name, measure)
+    return Peer(name, measure)
 
 
-def missing(name: str, calls: list[str]) -> Measurement:
+def missing(name: str, calls: list[str]) -> Peer:
     def measure(_folder: Path) -> float:
         calls.append(name)
         raise NotAvailable("no server here")
 
-    return Measurement(name, measure)
+    return Peer(name, measure)
 
 
-def comparison(value: float | None, peer_value: float | None, better: str = "higher") -> Comparison:
-    benchmark = Benchmark(scripted("ours", []), (scripted("theirs", []),), "messages/s", 200.0, better)
+def comparison(
+    value: float | None,
+    peer_value: float | None,
+    better: str = "higher",
+    goal: float | None = 200.0,
+    least_ratio: float | None = None,
+) -> Comparison:
+    peer = Peer("theirs", lambda _folder: 0.0, least_ratio)
+    benchmark = Benchmark(scripted("ours", []), (peer,), "messages/s", goal, better)
     samples = [Sample([] if number is None else [number]) for number in (value, peer_value)]
-    return Comparison(benchmark, "theirs", *samples)
+    return Comparison(benchmark, peer, *samples)
 
 
 def test_subject_and_peers_take_turns_and_every_second_round_goes_backwards(tmp_path: Path) -> None:
@@ -78,7 +90,7 @@ def test_each_peer_gets_a_row_beside_the_same_subject(tmp_path: Path) -> None:
 
     outcomes = run_benchmark(Benchmark(subject, peers, "messages/s", 10.0), rounds=1, folder=tmp_path)
 
-    assert [(row.peer, row.ratio) for row in outcomes] == [("raw", 0.5), ("sqlite", 2.0)]
+    assert [(row.peer.name, row.ratio) for row in outcomes] == [("raw", 0.5), ("sqlite", 2.0)]
 
 
 def test_a_peer_that_is_not_available_is_asked_once_and_said_so(tmp_path: Path) -> None:
@@ -90,6 +102,14 @@ def test_a_peer_that_is_not_available_is_asked_once_and_said_so(tmp_path: Path) 
     assert calls == ["redis"]
     assert as_row(outcomes[0]) | {"peer": "redis", "peer_value": None, "ratio": None} == as_row(outcomes[0])
     assert "redis: not available: no server here" in table(outcomes)
+
+
+def test_what_a_measurement_leaves_behind_is_removed_before_the_next(tmp_path: Path) -> None:
+    benchmark = Benchmark(scripted("subject", [8, 8]), (scripted("peer", [8, 8]),), "messages/s")
+
+    run_benchmark(benchmark, rounds=2, folder=tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_any_other_failure_of_a_measurement_ends_the_run(tmp_path: Path) -> None:
@@ -131,6 +151,18 @@ def test_the_table_says_how_far_the_goal_is(better: str, goal: str, share: str) 
     assert line.split("  ")[0] == "ours"
     assert goal in line
     assert share in line
+
+
+def test_the_table_says_what_ratio_is_wanted_where_one_is() -> None:
+    assert table([comparison(100, 50, least_ratio=1.5)]).splitlines()[-1].endswith("2      ≥ 1.5")
+    assert table([comparison(100, 50)]).splitlines()[-1].endswith("2      -")
+
+
+def test_where_only_the_comparison_counts_there_is_no_goal() -> None:
+    outcome = comparison(100, 50, goal=None)
+
+    assert as_row(outcome)["goal"] is None
+    assert "messages/s  -     -        theirs" in table([outcome])
 
 
 def test_the_command_prints_a_table_and_writes_the_file(
@@ -180,9 +212,76 @@ def test_an_unknown_or_empty_group_lists_those_there_are(
     assert capsys.readouterr().err == f"benchmarks: {problem}; those with benchmarks are: log, api\n"
 
 
-def test_the_log_group_is_filled_and_every_filled_group_opens() -> None:
-    assert "log" in groups.filled_groups()
+def test_every_filled_group_opens() -> None:
+    for peer in ("lmdb", "persistqueue"):
+        pytest.importorskip(peer, reason="`make bench` installs the peers")
+
+    assert {"log", "log-growth", "log-latency", "routing"} <= set(groups.filled_groups())
     assert all(callable(groups.find_group(name)) for name in groups.filled_groups())
+
+
+def test_a_group_of_two_words_is_a_module_of_two_words() -> None:
+    assert groups.find_group("log-growth").__module__ == "tests.benchmarks.groups.log_growth"
+
+
+def test_a_tally_takes_every_message_once_and_in_order() -> None:
+    tally = Tally("log", 5)
+    tally.take([payload(number) for number in range(3)])
+    assert not tally.is_complete
+    tally.take([payload(number) for number in range(3, 5)])
+
+    assert tally.is_complete
+    tally.check()
+
+
+@pytest.mark.parametrize("numbers", [[0, 2], [0, 1, 1], [0, 1, 2, 4]])
+def test_a_tally_notices_what_is_missing_or_comes_again(numbers: list[int]) -> None:
+    with pytest.raises(AssertionError, match="in the place of"):
+        Tally("log", len(numbers)).take([payload(number) for number in numbers])
+
+
+def test_a_tally_notices_a_short_payload_and_an_early_end() -> None:
+    short = Tally("log", 2)
+    short.take([payload(0)[:-1], payload(1)])
+    with pytest.raises(AssertionError, match="log, bytes: 199 of 200 arrived"):
+        short.check()
+
+    early = Tally("log", 2)
+    early.take([payload(0)])
+    with pytest.raises(AssertionError, match="log: 1 of 2 arrived"):
+        early.check()
+
+
+def test_batches_hold_every_message_of_the_workload_in_order() -> None:
+    cut = list(batches(messages(BATCH + 1)))
+
+    assert [len(batch) for batch in cut] == [BATCH, 1]
+    assert [number_in(message.data) for batch in cut for message in batch] == list(range(BATCH + 1))
+
+
+@contextmanager
+def preparing(ready: Path, everyone: int) -> Iterator[Callable[[], int]]:
+    """Work that counts who is prepared when it begins."""
+    ready.touch()
+    yield lambda: len(list(ready.parent.iterdir())) - everyone
+
+
+@contextmanager
+def dying() -> Iterator[Callable[[], None]]:
+    yield lambda: os._exit(3)
+
+
+def test_work_in_processes_begins_when_all_are_prepared(tmp_path: Path) -> None:
+    before = time.perf_counter()
+    outcomes = run_together([partial(preparing, tmp_path / str(number), 2) for number in range(2)])
+
+    assert [outcome.result for outcome in outcomes] == [0, 0]
+    assert 0 < took_s(outcomes) < time.perf_counter() - before, "the processes share the clock"
+
+
+def test_a_process_that_dies_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="died"):
+        run_together([dying, partial(preparing, tmp_path / "other", 1)])
 
 
 def test_at_least_one_round(capsys: pytest.CaptureFixture[str]) -> None:

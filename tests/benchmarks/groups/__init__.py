@@ -1,4 +1,5 @@
-"""The groups of benchmarks: each a module here with a context manager `benchmarks(folder)`.
+"""The groups of benchmarks: each a module here, `log-growth` in `log_growth`, with a context manager
+`benchmarks(folder)`.
 
 It yields the group's benchmarks, with the services they need running under that folder, and stops them afterwards.
 """
@@ -14,7 +15,10 @@ from tests.benchmarks.measuring import Benchmark
 OpenGroup = Callable[[Path], AbstractContextManager[Sequence[Benchmark]]]
 
 # Every group there will be. One without a module has no measurements yet.
-NAMES = ("log", "consuming", "kafka", "cluster", "requests", "api", "pipeline", "console")
+NAMES = (
+    *("log", "log-growth", "log-opening", "log-latency", "log-scaling", "routing"),
+    *("consuming", "kafka", "cluster", "requests", "api", "pipeline", "console"),
+)
 
 
 class UnknownGroup(Exception):
@@ -22,7 +26,7 @@ class UnknownGroup(Exception):
 
 
 def filled_groups() -> tuple[str, ...]:
-    return tuple(name for name in NAMES if importlib.util.find_spec(f"{__name__}.{name}") is not None)
+    return tuple(name for name in NAMES if importlib.util.find_spec(_module(name)) is not None)
 
 
 def find_group(name: str) -> OpenGroup:
@@ -30,5 +34,9 @@ def find_group(name: str) -> OpenGroup:
     if name not in filled:
         problem = f"group {name!r} has no benchmarks yet" if name in NAMES else f"there is no group {name!r}"
         raise UnknownGroup(f"{problem}; those with benchmarks are: {', '.join(filled)}")
-    group: OpenGroup = importlib.import_module(f"{__name__}.{name}").benchmarks
+    group: OpenGroup = importlib.import_module(_module(name)).benchmarks
     return group
+
+
+def _module(group: str) -> str:
+    return f"{__name__}.{group.replace('-', '_')}"

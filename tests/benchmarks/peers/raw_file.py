@@ -1,13 +1,15 @@
 """The least anything durable can cost: the same bytes as the `log` provider, by plain system calls."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
-from queuecore.providers.log.batch import encode_batch
-from tests.benchmarks.workload import BATCH, MESSAGES, batches, messages, rate
+from queuecore.messages import QueueMessage
+from queuecore.providers.log.batch import ANONYMOUS, encode_body
+from tests.benchmarks.workload import BATCH, MESSAGES, batches, check_count, messages, rate
 
-_CHUNK_BYTES = 1024 * 1024
+_CHUNK_BYTES = 2 * 1024 * 1024
 
 
 def produce(*, sync: bool) -> Callable[[Path], float]:
@@ -24,9 +26,11 @@ def produce(*, sync: bool) -> Callable[[Path], float]:
                     os.fdatasync(descriptor)
 
         try:
-            return rate(MESSAGES, work)
+            result = rate(MESSAGES, work)
+            check_count("write(), bytes", os.fstat(descriptor).st_size, sum(map(len, encoded)))
         finally:
             os.close(descriptor)
+        return result
 
     return measure
 
@@ -47,5 +51,11 @@ def consume(folder: Path) -> float:
         os.close(descriptor)
 
 
+@cache
 def _encoded() -> list[bytes]:
-    return [encode_batch(number * BATCH, 0, batch) for number, batch in enumerate(batches(messages()))]
+    return [_encode(number * BATCH, batch) for number, batch in enumerate(batches(messages()))]
+
+
+def _encode(base_offset: int, batch: Sequence[QueueMessage]) -> bytes:
+    body = encode_body(batch)
+    return body.header(base_offset, len(batch), 0, ANONYMOUS).pack() + body.body
