@@ -4,6 +4,7 @@ import os
 import threading
 
 from queueapi.config import Config, config
+from queuecore.config.queue_options import consumer_options, producer_options
 from queuecore.providers.base import Provider
 from queuecore.providers.log import LogProvider
 
@@ -30,11 +31,16 @@ def close_provider() -> None:
 
 
 def open_provider(settings: Config) -> Provider:
-    if settings.queue_type == "kafka":
+    queue = settings.queue
+    producing, consuming = producer_options(queue), consumer_options(queue)
+    if queue.type == "kafka":
         # Imported where it is wanted: the embedded stack runs without librdkafka's threads.
         from queuecore.providers.kafka import KafkaProvider
 
         return KafkaProvider(
-            settings.queue_kafka_bootstrap_servers, replication_factor=settings.queue_kafka_replication_factor
+            queue.kafka.bootstrap_servers,
+            replication_factor=queue.kafka.replication_factor,
+            producing=producing,
+            consuming=consuming,
         )
-    return LogProvider(settings.data / "log", acks=settings.queue_log_acks)
+    return LogProvider(settings.data / "log", producing, consuming)

@@ -12,5 +12,7 @@ from queuecore.testing.contract import OpenProvider, ProviderContract, opened
 class TestLog(ProviderContract):
     @pytest.fixture
     def open_provider(self, tmp_path: Path) -> Iterator[OpenProvider]:
-        with opened(lambda: LogProvider(tmp_path / "log")) as open_provider:
+        with opened(
+            lambda producing, consuming: LogProvider(tmp_path / "log", producing=producing, consuming=consuming)
+        ) as open_provider:
             yield open_provider

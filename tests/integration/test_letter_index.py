@@ -1,6 +1,5 @@
 """Letters into the index: whatever their headers hold, they are entered or skipped, never raised."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -33,7 +32,10 @@ def entered(record: Record) -> DeadLetter:
 
 
 def with_headers(record: Record, headers: dict[str, bytes]) -> Record:
-    return replace(record, headers={**record.headers, **headers})
+    return Record(
+        record.topic, record.partition, record.offset, record.timestamp_ms, record.key,
+        {**record.headers, **headers}, record.data,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

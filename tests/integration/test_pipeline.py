@@ -19,11 +19,11 @@ from queueapi.config import config
 from queueapi.models import Queue, Tenant
 from queueapi.models.summary import LagCurrent, PipelineRun
 from queueapi.runtime import open_provider
+from queuecore.config.queue_tree import KafkaSettings, QueueSettings
 from queuecore.messages import QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event, OffsetSample
 from queuecore.providers.base import Provider, TopicSpec
-from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.sending import send
 from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import wait_until
@@ -169,12 +169,9 @@ def test_what_retention_removed_between_runs_is_passed_over(metrics: Metrics) ->
     metrics.sample(0, end=100)
     run_pipeline()
     metrics.sample(5, end=150)
-    for number in range(METRICS_PARTITIONS):
-        place = ProviderPartition(METRICS_TOPIC, number)
-        folder = partition_dir(config().data / "log", place)
-        end = metrics.provider.admin().end_offsets([place])[place]
-        segment_path(folder, 0).rename(segment_path(folder, end))
-        segment_path(folder, end).write_bytes(b"")
+    admin = metrics.provider.admin()
+    places = [ProviderPartition(METRICS_TOPIC, number) for number in range(METRICS_PARTITIONS)]
+    admin.delete_records(admin.end_offsets(places))
     assert run_pipeline().events == 0
 
     metrics.sample(10, end=300)
@@ -213,9 +210,8 @@ def test_a_queue_that_was_deleted_holds_nothing_up(metrics: Metrics) -> None:
 
 
 def test_events_on_kafka_are_read_too(kafka_service: KafkaService, settings: Settings, tmp_path: Path) -> None:
-    settings.SWITCHYARD = replace(
-        config(), queue_type="kafka", queue_kafka_bootstrap_servers=kafka_service.bootstrap_servers
-    )
+    kafka = KafkaSettings(bootstrap_servers=kafka_service.bootstrap_servers)
+    settings.SWITCHYARD = replace(config(), queue=QueueSettings(type="kafka", kafka=kafka))
     provider = open_provider(config())
     metrics = Metrics(provider)
     metrics.create_topic()

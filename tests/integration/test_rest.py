@@ -19,7 +19,6 @@ from queueapi.choices import OperationState
 from queueapi.models import Operation
 from queuecore.errors import ProviderUnavailable
 from queuecore.hashing import partition_of
-from queuecore.topics import ProviderPartition
 
 URL = "/api/v1/queues/telemetry/messages"
 
@@ -52,7 +51,7 @@ def test_raw_bytes_are_stored_as_they_are(api, installation, message) -> None:
     raw = bytes(range(256))
     del message["payload"]
     answer = api.post(URL, {**message, "payload_base64": base64.b64encode(raw).decode()})
-    place = ProviderPartition.of(installation.queue.partition_info(answer.json()["partition"]))
+    place = installation.queue.partition_info(answer.json()["partition"]).place
     assert runtime.provider().reader().read(place, 0, 1)[0].data == raw
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from queueapi.config import Config
 from queueapi.runtime import open_provider
+from queuecore.config.queue_tree import KafkaSettings, QueueSettings, QueueType
 from queuecore.errors import OffsetOutOfRange, UnknownTopic
 from queuecore.messages import Record
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
@@ -38,9 +39,9 @@ Offsets = dict[str, int]
 def source_options(installation: Config) -> dict[str, str]:
     """What another process needs to open the installation's provider for reading."""
     return {
-        "queue_type": installation.queue_type,
+        "queue_type": installation.queue.type,
         "data_dir": str(installation.data),
-        "bootstrap_servers": installation.queue_kafka_bootstrap_servers,
+        "bootstrap_servers": installation.queue.kafka.bootstrap_servers,
     }
 
 
@@ -98,13 +99,9 @@ class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _open(options: Mapping[str, str]) -> Provider:
-    return open_provider(
-        Config(
-            queue_type=cast(Any, options["queue_type"]),
-            data_dir=Path(options["data_dir"]),
-            queue_kafka_bootstrap_servers=options["bootstrap_servers"],
-        )
-    )
+    kafka = KafkaSettings(bootstrap_servers=options["bootstrap_servers"])
+    queue = QueueSettings(type=cast(QueueType, options["queue_type"]), kafka=kafka)
+    return open_provider(Config(data_dir=Path(options["data_dir"]), queue=queue))
 
 
 def _offsets(ask: Callable[[Iterable[ProviderPartition]], Mapping[ProviderPartition, int]]) -> Offsets:

@@ -1,58 +1,50 @@
-"""Topics and committed offsets, in a SQLite file beside the segments."""
+"""Which topics there are, and what groups have committed."""
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from threading import Lock
+from collections.abc import Iterable, Mapping
 
-from queuecore.errors import ProviderUnavailable, UnknownTopic
+from queuecore.errors import ConfigurationError, UnknownTopic
 from queuecore.providers.base import TopicSpec
-from queuecore.providers.log.files import locked
+from queuecore.providers.log.database import Database
 from queuecore.topics import ProviderPartition
 
-_SCHEMA = """
-create table if not exists topic (
-    name text primary key, partitions integer not null check (partitions > 0), retention_ms integer not null
-) strict;
-create table if not exists committed (
-    consumer_group text not null, topic text not null, partition integer not null,
-    position integer not null check (position >= 0),
-    primary key (consumer_group, topic, partition)
-) strict, without rowid;
-"""
-_BUSY_TIMEOUT_S = 30
+_COLUMNS = "name, partitions, retention_ms, retention_bytes, segment_bytes, cleanup"
 
 
 class Catalog:
     """Safe from any thread of the process that opened it, and beside other processes."""
 
-    def __init__(self, root: Path) -> None:
-        root.mkdir(parents=True, exist_ok=True)
-        self._path = root / "catalog.sqlite3"
-        self._lock = Lock()
-        # SQLite does not wait for its turn to switch to WAL, so processes that start together take turns here.
-        with locked(root / "catalog.lock"):
-            self._db = sqlite3.connect(
-                self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
-            self._db.execute("pragma journal_mode = wal")
-            self._db.execute("pragma synchronous = normal")
-            self._db.executescript(_SCHEMA)
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     def create_topics(self, specs: Iterable[TopicSpec]) -> None:
-        rows = [(spec.name, spec.partitions, spec.retention_ms) for spec in specs]
-        with self._database() as db:
-            db.executemany("insert or ignore into topic values (?, ?, ?)", rows)
+        with self._database.writing(durable=True) as db:
+            db.executemany("insert or ignore into topic values (?, ?, ?, ?, ?, ?)", map(_row, specs))
+
+    def alter_topics(self, specs: Iterable[TopicSpec]) -> None:
+        with self._database.writing() as db:
+            for spec in specs:
+                (partitions,) = db.execute("select partitions from topic where name = ?", (spec.name,)).fetchone()
+                if spec.partitions < partitions:
+                    raise ConfigurationError(
+                        f"topic {spec.name!r} has {partitions} partitions and cannot have {spec.partitions}: their "
+                        "records would be lost. Create another topic"
+                    )
+                db.execute("insert or replace into topic values (?, ?, ?, ?, ?, ?)", _row(spec))
+
+    def delete_topic(self, name: str) -> None:
+        with self._database.writing(durable=True) as db:
+            db.execute("delete from topic where name = ?", (name,))
+            db.execute("delete from committed where topic = ?", (name,))
+            db.execute("delete from compacted where topic = ?", (name,))
 
     def topics(self) -> dict[str, TopicSpec]:
-        with self._database() as db:
-            rows = db.execute("select name, partitions, retention_ms from topic order by name").fetchall()
-        return {name: TopicSpec(name, partitions, retention) for name, partitions, retention in rows}
+        with self._database.reading() as db:
+            rows = db.execute(f"select {_COLUMNS} from topic order by name").fetchall()  # noqa: S608
+        return {row[0]: TopicSpec(*row) for row in rows}
 
     def topic(self, name: str) -> TopicSpec:
-        with self._database() as db:
-            row = db.execute("select name, partitions, retention_ms from topic where name = ?", (name,)).fetchone()
+        with self._database.reading() as db:
+            row = db.execute(f"select {_COLUMNS} from topic where name = ?", (name,)).fetchone()  # noqa: S608
         if row is None:
             raise UnknownTopic(f"topic {name!r} does not exist; create it first", topic=name)
         return TopicSpec(*row)
@@ -67,34 +59,32 @@ class Catalog:
             )
         return spec
 
-    def commit(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
-        rows = [(group, place.topic, place.partition, offset) for place, offset in offsets.items()]
-        with self._database() as db:
-            db.execute("begin immediate")
-            try:
-                db.executemany("insert or replace into committed values (?, ?, ?, ?)", rows)
-                db.execute("commit")
-            finally:
-                if db.in_transaction:
-                    db.execute("rollback")
+    def partitions_of(self, name: str) -> list[ProviderPartition]:
+        return [ProviderPartition(name, number) for number in range(self.topic(name).partitions)]
 
     def committed(self, group: str) -> dict[ProviderPartition, int]:
-        with self._database() as db:
+        with self._database.reading() as db:
             rows = db.execute(
                 "select topic, partition, position from committed where consumer_group = ?", (group,)
             ).fetchall()
         return {ProviderPartition(topic, partition): position for topic, partition, position in rows}
 
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
+    def compacted_to(self, place: ProviderPartition) -> int:
+        """Segments below this offset hold each key once already."""
+        with self._database.reading() as db:
+            row = db.execute("select position from compacted where topic = ? and partition = ?", place).fetchone()
+        return row[0] if row else 0
 
-    @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                yield self._db
-            except sqlite3.Error as error:
-                raise ProviderUnavailable(
-                    f"the catalog {self._path} cannot be used: {error}; check that its folder can be written"
-                ) from error
+    def set_compacted_to(self, place: ProviderPartition, offset: int) -> None:
+        with self._database.writing() as db:
+            db.execute("insert or replace into compacted values (?, ?, ?)", (*place, offset))
+
+
+def _row(spec: TopicSpec) -> tuple[object, ...]:
+    return (
+        spec.name, spec.partitions, spec.retention_ms, spec.retention_bytes, spec.segment_bytes, spec.cleanup,
+    )  # fmt: skip
+
+
+def offset_rows(group: str, offsets: Mapping[ProviderPartition, int]) -> list[tuple[str, str, int, int]]:
+    return [(group, *place, offset) for place, offset in offsets.items()]

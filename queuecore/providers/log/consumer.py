@@ -1,110 +1,242 @@
-"""A group's reading: owns its partitions by kernel locks, so that a killed owner frees them at once."""
+"""A group's reading."""
 
-import fcntl
 import logging
-import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import NotOwner, OffsetOutOfRange
+from queuecore.errors import NotOwner, OffsetOutOfRange, QueueError, UnknownTopic
+from queuecore.groups import Wants
 from queuecore.messages import Record
+from queuecore.providers.base import AssignmentListener
+from queuecore.providers.log.bell import Bell
 from queuecore.providers.log.catalog import Catalog
-from queuecore.providers.log.reader import PartitionReader
+from queuecore.providers.log.groups import Groups
+from queuecore.providers.log.membership import Membership
+from queuecore.providers.log.reader import Outcome, PartitionReader
+from queuecore.providers.options import ConsumerOptions
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 logger = logging.getLogger(__name__)
 
-MAX_POLL_RECORDS = 500
-_LOOK_AGAIN_S = 0.02
+# How soon a member notices what others did to the group.
+_LOOK_EVERY_S = 0.2
 
 
 class LogConsumer:
-    """Reads the partitions it could lock; one that another consumer of the group holds is taken when freed."""
+    """Reads the partitions its group gave to it."""
 
-    def __init__(self, root: Path, catalog: Catalog, group: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        root: Path,
+        catalog: Catalog,
+        groups: Groups,
+        any_bell: Bell,
+        outcome: Outcome,
+        group: str,
+        topic: str,
+        options: ConsumerOptions,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._root = root
         self._catalog = catalog
-        self._group = group
+        self._any_bell = any_bell
+        self._outcome = outcome
+        self._topic = topic
+        self._options = options
         self._clock = clock
-        self._wanted: list[ProviderPartition] = []
-        self._locks: dict[ProviderPartition, int] = {}
+        self._membership = Membership(root, catalog, groups, group, options.session_timeout_ms, clock)
+        self._listener: AssignmentListener | None = None
+        self._is_subscribed = self._is_stopped = False
+        self._looked_at = 0.0
+        # In the order in which they are read: one that was not reached in a poll comes first in the next.
         self._readers: dict[ProviderPartition, PartitionReader] = {}
         self._positions: dict[ProviderPartition, int] = {}
+        # Those that gave records: what a commit of everything is about.
+        self._polled: set[ProviderPartition] = set()
+        self._paused: set[ProviderPartition] = set()
 
-    def subscribe(self, partitions: Iterable[TopicPartitionInfo]) -> None:
-        self.stop()
-        self._wanted = [info.place for info in partitions]
-        for partition in self._wanted:
-            self._catalog.topic_of(partition)
+    @property
+    def topic(self) -> str:
+        return self._topic
+
+    @property
+    def partitions(self) -> frozenset[ProviderPartition]:
+        return frozenset(self._readers)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._is_stopped
+
+    @property
+    def membership(self) -> Membership:
+        """For the transaction that commits this consumer's offsets."""
+        return self._membership
+
+    def subscribe(
+        self, partitions: Iterable[TopicPartitionInfo] | None = None, listener: AssignmentListener | None = None
+    ) -> None:
+        if self._is_stopped:
+            raise QueueError("this consumer has been stopped; make a new one")
+        self.unsubscribe()
+        wants = self._wants(partitions)
+        self._listener = listener
+        self._membership.join(wants)
+        self._is_subscribed = True
+        self._looked_at = -_LOOK_EVERY_S
 
     def poll(self, duration_ms: int) -> list[Record]:
+        if not self._is_subscribed:
+            raise QueueError("this consumer reads no partitions; call subscribe first")
         deadline = self._clock.monotonic() + duration_ms / 1000
+        self._membership.sign_of_life()
         while True:
-            self._take_free_partitions()
+            self._look_at_the_group()
+            bell = self._bell()
+            heard = bell.heard()
             records = self._read()
             remaining = deadline - self._clock.monotonic()
             if records or remaining <= 0:
                 return records
-            self._clock.sleep(min(_LOOK_AGAIN_S, remaining))
+            bell.wait(heard, min(remaining, _LOOK_EVERY_S))
 
-    def commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
-        for partition in offsets:
-            if partition not in self._locks:
-                raise NotOwner(
-                    f"group {self._group} does not hold {partition} here; another consumer will get its records",
-                    group=self._group,
-                )
-        self._catalog.commit(self._group, offsets)
+    def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
+        if offsets is None:
+            offsets = {place: self._positions[place] for place in self._polled}
+        if offsets:
+            self._membership.commit(offsets)
+
+    def pause(self, partitions: Iterable[ProviderPartition]) -> None:
+        self._paused |= self._held(partitions)
+
+    def resume(self, partitions: Iterable[ProviderPartition]) -> None:
+        self._paused -= set(partitions)
+
+    def seek(self, partition: ProviderPartition, offset: int) -> None:
+        self._held([partition])
+        reader = self._readers[partition]
+        beginning, end = reader.beginning(), reader.end()
+        if not beginning <= offset <= end:
+            raise OffsetOutOfRange(
+                f"{partition} has offsets {beginning} to {end}; there is no {offset} to go to", beginning=beginning
+            )
+        self._positions[partition] = offset
+        self._polled.discard(partition)
 
     def keep_alive(self) -> None:
-        """Nothing to do: the kernel knows that the holder of its locks lives."""
+        self._membership.sign_of_life()
+
+    def unsubscribe(self) -> None:
+        self._drop(frozenset(self._readers))
+        self._membership.leave()
+        self._is_subscribed = False
 
     def stop(self) -> None:
-        for reader in self._readers.values():
-            reader.close()
-        for descriptor in self._locks.values():
-            os.close(descriptor)
-        self._readers.clear()
-        self._locks.clear()
-        self._wanted = []
+        if not self._is_stopped:
+            self.unsubscribe()
+            self._is_stopped = True
+
+    def _wants(self, partitions: Iterable[TopicPartitionInfo] | None) -> Wants:
+        if partitions is None:
+            if not self._topic:
+                raise QueueError("this consumer was made for no topic; name the partitions to subscribe to")
+            self._catalog.topic(self._topic)
+            return Wants(topics=frozenset([self._topic]), strategy=self._options.strategy)
+        places = frozenset(info.place for info in partitions)
+        for place in places:
+            self._catalog.topic_of(place)
+        return Wants(partitions=places, strategy=self._options.strategy)
+
+    def _held(self, partitions: Iterable[ProviderPartition]) -> set[ProviderPartition]:
+        wanted = set(partitions)
+        if missing := wanted - self._readers.keys():
+            names = ", ".join(sorted(map(str, missing)))
+            raise NotOwner(f"group {self._membership.group} does not hold {names} here", group=self._membership.group)
+        return wanted
+
+    def _bell(self) -> Bell:
+        """What rings when there may be something to read: the partition's own where there is but one."""
+        if len(self._readers) == 1:
+            return next(iter(self._readers.values())).bell
+        return self._any_bell
+
+    def _look_at_the_group(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._looked_at < _LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        self._membership.sign_of_life()
+        if self._membership.has_news():
+            self._follow_the_group()
+        # Also those that are ours for longer, but could not be opened.
+        if unopened := self._membership.owned - self._readers.keys():
+            self._take(unopened)
+
+    def _follow_the_group(self) -> None:
+        lost, revoked = self._membership.look()
+        self._drop(lost)
+        try:
+            if lost and self._listener is not None:
+                self._listener.lost(lost)
+            if revoked and self._listener is not None:
+                self._listener.revoked(revoked)
+        finally:  # whatever the listener raises, another member waits for them
+            self._drop(revoked)
+            self._membership.settle(revoked)
+
+    def _take(self, taken: frozenset[ProviderPartition]) -> None:
+        committed = self._catalog.committed(self._membership.group)
+        readers: dict[ProviderPartition, PartitionReader] = {}
+        with ExitStack() as stack:
+            for place in sorted(taken):
+                readers[place] = PartitionReader(self._root, place, self._outcome)
+                stack.callback(readers[place].close)
+            positions = {place: self._start(reader, committed.get(place)) for place, reader in readers.items()}
+            stack.pop_all()
+        self._readers |= readers
+        self._positions |= positions
+        if self._listener is not None:
+            self._listener.assigned(taken)
+
+    def _start(self, reader: PartitionReader, committed: int | None) -> int:
+        # Beyond the end: the machine went down before the records that were committed reached the disk.
+        return self._reset_position(reader) if committed is None else min(committed, reader.end())
+
+    def _drop(self, partitions: frozenset[ProviderPartition]) -> None:
+        for place in partitions & self._readers.keys():
+            self._readers.pop(place).close()
+            del self._positions[place]
+        self._paused -= partitions
+        self._polled -= partitions
+
+    def _reset_position(self, reader: PartitionReader) -> int:
+        return reader.end() if self._options.auto_offset_reset == "latest" else reader.beginning()
 
     def _read(self) -> list[Record]:
         records: list[Record] = []
-        for partition, reader in list(self._readers.items()):
-            room = MAX_POLL_RECORDS - len(records)
+        for place, reader in list(self._readers.items()):
+            room = self._options.max_poll_records - len(records)
             if room <= 0:
                 break
-            records += self._read_partition(partition, reader, room)
-            self._readers[partition] = self._readers.pop(partition)  # to the back: those not reached come first
+            if place not in self._paused:
+                self._readers[place] = self._readers.pop(place)
+                records += self._read_partition(place, reader, room)
         return records
 
-    def _read_partition(self, partition: ProviderPartition, reader: PartitionReader, room: int) -> list[Record]:
+    def _read_partition(self, place: ProviderPartition, reader: PartitionReader, room: int) -> list[Record]:
+        position = self._positions[place]
         try:
-            records = reader.read(self._positions[partition], room)
+            records = reader.read(position, room, self._options.max_partition_fetch_bytes)
         except OffsetOutOfRange as error:
-            logger.warning("%s; group %s goes on from there", error, self._group)
-            self._positions[partition] = error.fields["beginning"]
+            self._positions[place] = self._reset_position(reader)
+            logger.warning("%s; group %s goes on at %d", error, self._membership.group, self._positions[place])
             return []
+        except UnknownTopic as error:
+            logger.warning("%s; group %s reads it no longer", error, self._membership.group)
+            self._drop(frozenset([place]))
+            return []
+        self._positions[place] = max(position, reader.next_offset)
         if records:
-            self._positions[partition] = records[-1].offset + 1
+            self._polled.add(place)
         return records
-
-    def _take_free_partitions(self) -> None:
-        for partition in self._wanted:
-            if partition not in self._locks and (descriptor := self._try_lock(partition)) is not None:
-                self._locks[partition] = descriptor
-                self._readers[partition] = PartitionReader(self._root, partition)
-                self._positions[partition] = self._catalog.committed(self._group).get(partition, 0)
-
-    def _try_lock(self, partition: ProviderPartition) -> int | None:
-        folder = self._root / "owners" / self._group
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{partition.topic}-{partition.partition}.lock"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return descriptor

@@ -1,40 +1,80 @@
-"""Where a partition's files are, and the small operations on them.
+"""Where things are, and the small operations on files.
 
-<root>/topics/<topic>/<partition>/
-    00000000000000000000.log    a segment, named by its first offset
-    end                         the published end: 8 bytes, mapped by readers and writers alike
-    append.lock                 held by the one writer that appends right now
+<root>/
+    catalog.sqlite3             topics, groups, offsets, transactions
+    catalog.lock, topics.lock   held by the one who opens the catalog, or who creates or deletes topics, right now
+    clean.lock                  held by the one who cleans
+    bell                        a page that rings with every append, wherever it is
+    members/<group>/<member>    held by a living member of a group; its modification time is the last sign of life
+    topics/<topic>/<partition>/
+        00000000000000000000.log    a segment, named by its first offset
+        00000000000000000000.index  where in it which offsets and times are
+        state                       the partition's page, mapped by readers and writers alike
+        append.lock, sync.lock      held by the one who appends, or who waits for the disk, right now
+    topics/~*                   topics that were deleted, on their way out
 """
 
 import fcntl
-import mmap
 import os
-import struct
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from queuecore.topics import ProviderPartition
 
-_END = struct.Struct("<q")
+LOG, INDEX = ".log", ".index"
+_SEGMENT_NAME = re.compile(r"[0-9]{20}\.log")
+# What is still being made, or about to be removed: never read, and swept away when the log is cleaned.
+UNFINISHED = ".new"
+# Begins the names of folders that were topics. No topic's name can hold it.
+GOING = "~"
+
+
+def topics_dir(root: Path) -> Path:
+    return root / "topics"
+
+
+def topic_dir(root: Path, topic: str) -> Path:
+    return topics_dir(root) / topic
 
 
 def partition_dir(root: Path, partition: ProviderPartition) -> Path:
-    return root / "topics" / partition.topic / str(partition.partition)
+    return topic_dir(root, partition.topic) / str(partition.partition)
 
 
 def segment_path(directory: Path, base_offset: int) -> Path:
-    return directory / f"{base_offset:020d}.log"
+    return directory / f"{base_offset:020d}{LOG}"
+
+
+def index_path(directory: Path, base_offset: int) -> Path:
+    return directory / f"{base_offset:020d}{INDEX}"
 
 
 def segment_bases(directory: Path) -> list[int]:
-    """First offsets of the segments there are, ascending."""
-    return sorted(int(path.stem) for path in directory.glob("*.log"))
+    """First offsets of the segments there are, ascending. What is not named like one is not looked at."""
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 names are all that is wanted, of perhaps thousands
+    except FileNotFoundError:
+        return []
+    return sorted(int(name.removesuffix(LOG)) for name in names if _SEGMENT_NAME.fullmatch(name))
+
+
+def write_fully(descriptor: int, *parts: bytes) -> None:
+    """All of it, however often the kernel stops half-way."""
+    written = os.writev(descriptor, parts)
+    if written == sum(map(len, parts)):
+        return
+    view = memoryview(b"".join(parts))[written:]
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 def sync_directory(directory: Path) -> None:
     """Make a new or removed file's name durable."""
-    descriptor = os.open(directory, os.O_RDONLY)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
@@ -54,36 +94,39 @@ def make_durably(directory: Path, *, below: Path) -> None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold an exclusive lock that the kernel drops when its holder dies."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    lock = FileLock(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        with lock:
+            yield
     finally:
-        os.close(descriptor)
+        lock.close()
 
 
-class PublishedEnd:
-    """The offset behind the last readable record, shared between processes by one mapped page.
+class FileLock:
+    """An exclusive lock between processes, kept open to be taken often. For one thread; a second thread opens one of
+    its own. The kernel drops it when its holder dies."""
 
-    Only the holder of the append lock writes it, after the records are where `acks` wants them; a reader
-    therefore never sees bytes that are still being written.
-    """
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
-    def __init__(self, directory: Path) -> None:
-        descriptor = os.open(directory / "end", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    def __enter__(self) -> Self:
+        self.lock()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def lock(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+
+    def try_lock(self) -> bool:
         try:
-            # Reserved, not only sized: on a full disk a store to an unreserved page kills the process.
-            os.posix_fallocate(descriptor, 0, _END.size)
-            self._page = mmap.mmap(descriptor, _END.size)
-        finally:
-            os.close(descriptor)
-
-    def get(self) -> int:
-        offset: int = _END.unpack_from(self._page)[0]
-        return offset
-
-    def set(self, offset: int) -> None:
-        _END.pack_into(self._page, 0, offset)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def close(self) -> None:
-        self._page.close()
+        os.close(self._descriptor)

@@ -2,33 +2,46 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
 from pathlib import Path
 
-from queuecore.errors import ProviderUnavailable
+from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.errors import ProviderUnavailable, UnknownTopic
 from queuecore.messages import Record
-from queuecore.providers.base import TopicSpec
+from queuecore.providers.base import Capabilities
+from queuecore.providers.log.admin import LogAdmin
+from queuecore.providers.log.bell import Bell
 from queuecore.providers.log.catalog import Catalog
+from queuecore.providers.log.cleaner import Cleaner, CleaningThread
 from queuecore.providers.log.consumer import LogConsumer
-from queuecore.providers.log.producer import Acks, LogProducer
-from queuecore.providers.log.reader import PartitionReader
-from queuecore.providers.log.writer import PartitionWriter
-from queuecore.topics import ProviderPartition, check_topic
+from queuecore.providers.log.database import Database
+from queuecore.providers.log.groups import Groups
+from queuecore.providers.log.outcomes import Outcomes, new_producer
+from queuecore.providers.log.page import map_page
+from queuecore.providers.log.producer import LogProducer, Sender
+from queuecore.providers.log.reader import Outcome, PartitionReader, everything
+from queuecore.providers.log.transactions import LogTransactionalProducer
+from queuecore.providers.log.writers import Writers
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
+from queuecore.topics import ProviderPartition
 
 
 class LogReader:
     """Reads any partition without a group; keeps its files open. For one thread."""
 
-    def __init__(self, root: Path, catalog: Catalog) -> None:
+    def __init__(self, root: Path, catalog: Catalog, outcome: Outcome) -> None:
         self._root = root
         self._catalog = catalog
+        self._outcome = outcome
         self._readers: dict[ProviderPartition, PartitionReader] = {}
 
     def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
-        if partition not in self._readers:
-            self._catalog.topic_of(partition)
-            self._readers[partition] = PartitionReader(self._root, partition)
+        if partition in self._readers:
+            try:
+                return self._readers[partition].read(offset, max_records)
+            except UnknownTopic:  # deleted since we opened it, and perhaps created anew
+                self._readers.pop(partition).close()
+        self._catalog.topic_of(partition)
+        self._readers[partition] = PartitionReader(self._root, partition, self._outcome)
         return self._readers[partition].read(offset, max_records)
 
     def close(self) -> None:
@@ -37,85 +50,86 @@ class LogReader:
         self._readers.clear()
 
 
-class LogAdmin:
-    """Safe from any thread."""
-
-    def __init__(self, root: Path, catalog: Catalog) -> None:
-        self._root = root
-        self._catalog = catalog
-
-    def create_topics(self, specs: Iterable[TopicSpec]) -> None:
-        """Make each topic's partitions readable before its name is known. One that exists is mended: what a power
-        cut left stored but unpublished is there again."""
-        known = self._catalog.topics()
-        specs = [known.get(check_topic(spec.name), spec) for spec in specs]
-        for spec in specs:
-            for number in range(spec.partitions):
-                self._recover(ProviderPartition(spec.name, number))
-        self._catalog.create_topics(specs)
-
-    def topics(self) -> Mapping[str, TopicSpec]:
-        return self._catalog.topics()
-
-    def beginning_offsets(self, partitions: Iterable[ProviderPartition]) -> Mapping[ProviderPartition, int]:
-        return {place: self._ask(place, PartitionReader.beginning) for place in partitions}
-
-    def end_offsets(self, partitions: Iterable[ProviderPartition]) -> Mapping[ProviderPartition, int]:
-        return {place: self._ask(place, PartitionReader.end) for place in partitions}
-
-    def committed_offsets(
-        self, groups: Mapping[str, Iterable[ProviderPartition]]
-    ) -> Mapping[str, Mapping[ProviderPartition, int]]:
-        answer = {}
-        for group, wanted in groups.items():
-            committed = self._catalog.committed(group)
-            answer[group] = {place: committed[place] for place in wanted if place in committed}
-        return answer
-
-    def _recover(self, place: ProviderPartition) -> None:
-        try:
-            with closing(PartitionWriter(self._root, place)) as writer:
-                writer.recover()
-        except OSError as error:
-            raise ProviderUnavailable(f"cannot create {place}: {error}; mend the folder, then try again") from error
-
-    def _ask(self, place: ProviderPartition, question: Callable[[PartitionReader], int]) -> int:
-        self._catalog.topic_of(place)
-        with closing(PartitionReader(self._root, place)) as reader:
-            return question(reader)
-
-
 class LogProvider:
     """One installation's log under one folder. Open it after a fork, never before."""
 
-    def __init__(self, root: Path, acks: Acks = "all") -> None:
+    capabilities = Capabilities(durable=True, transactions=True, compaction=True, group_strategies=True)
+
+    def __init__(
+        self,
+        root: Path,
+        producing: ProducerOptions = DEFAULT_PRODUCING,
+        consuming: ConsumerOptions = DEFAULT_CONSUMING,
+        clock: Clock = SYSTEM_CLOCK,
+        clean_every_s: float = 60.0,
+    ) -> None:
+        """A process that produces also cleans, every so many seconds, unless another one is doing that."""
         self._root = root
-        self._acks: Acks = acks
+        self._producing = producing
+        self._consuming = consuming
+        self._clock = clock
         try:
-            self._catalog = Catalog(root)
+            self._database = Database(root)
+            self._page = map_page(root / "bell")
         except (OSError, sqlite3.Error) as error:
             raise ProviderUnavailable(f"cannot open the log under {root}: {error}; check the folder") from error
+        self._bell = Bell(self._page, 0)
+        self._catalog = Catalog(self._database)
+        self._groups = Groups(self._database)
+        self._outcomes = Outcomes(self._database, clock)
+        self._cleaner = Cleaner(root, self._catalog, self._groups, self._outcomes, clock)
+        self._clean_every_s = clean_every_s
         self._lock = threading.Lock()
-        self._producer: LogProducer | None = None
+        self._cleaning: CleaningThread | None = None
+        self._sender: Sender | None = None
+        self._is_closed = False
 
-    def producer(self) -> LogProducer:
-        """The process's one producer: whoever sends through it shares its batches."""
+    def producer(self, default_topic: str = "") -> LogProducer:
         with self._lock:
-            if self._producer is None:
-                self._producer = LogProducer(self._root, self._catalog.topic_of, self._acks)
-            return self._producer
+            self._keep_clean()
+            if self._sender is None:
+                self._sender = Sender(self._writers(), self._producing, self._clock)
+            return LogProducer(self._sender, default_topic)
 
-    def consumer(self, group: str) -> LogConsumer:
-        return LogConsumer(self._root, self._catalog, group)
+    def transactional_producer(self, transactional_id: str) -> LogTransactionalProducer:
+        with self._lock:
+            self._keep_clean()
+        return LogTransactionalProducer(self._database, self._writers(), transactional_id, self._producing, self._clock)
+
+    def consumer(self, group: str, topic: str = "") -> LogConsumer:
+        return LogConsumer(
+            self._root, self._catalog, self._groups, self._bell, self._outcome(), group, topic, self._consuming,
+            self._clock,
+        )  # fmt: skip
 
     def reader(self) -> LogReader:
-        return LogReader(self._root, self._catalog)
+        return LogReader(self._root, self._catalog, self._outcome())
 
     def admin(self) -> LogAdmin:
-        return LogAdmin(self._root, self._catalog)
+        return LogAdmin(self._root, self._catalog, self._groups, self._cleaner)
 
     def close(self) -> None:
         with self._lock:
-            if self._producer is not None:
-                self._producer.stop()
-        self._catalog.close()
+            if self._is_closed:
+                return
+            self._is_closed = True
+            if self._sender is not None:
+                self._sender.stop()
+            if self._cleaning is not None:
+                self._cleaning.stop()
+        self._database.close()
+        self._bell.close()
+        self._page.close()
+
+    def _keep_clean(self) -> None:
+        """Under the lock."""
+        if self._cleaning is None and not self._is_closed:
+            self._cleaning = CleaningThread(self._cleaner, self._clean_every_s)
+
+    def _writers(self) -> Writers:
+        return Writers(
+            self._root, self._catalog, lambda: new_producer(self._database), self._producing, self._bell, self._clock
+        )
+
+    def _outcome(self) -> Outcome:
+        return self._outcomes if self._consuming.isolation == "read_committed" else everything

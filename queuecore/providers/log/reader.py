@@ -1,116 +1,144 @@
 """Reading one partition."""
 
-import os
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from contextlib import closing
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 
-from queuecore.errors import CorruptLog, OffsetOutOfRange
+from queuecore.errors import OffsetOutOfRange, UnknownTopic
 from queuecore.messages import Record
-from queuecore.providers.log.batch import HEADER, BatchHeader, decode_records, is_whole, parse_header
-from queuecore.providers.log.files import PublishedEnd, partition_dir, segment_bases, segment_path
+from queuecore.providers.log.batch import NO_TRANSACTION, decode_records
+from queuecore.providers.log.cursor import BatchCursor
+from queuecore.providers.log.files import partition_dir, segment_bases
+from queuecore.providers.log.page import PartitionPage
+from queuecore.providers.log.writer import PartitionWriter
 from queuecore.topics import ProviderPartition
 
-READ_CHUNK_BYTES = 1024 * 1024
+# Whether a transaction's records may be seen: yes, no, or not known yet.
+Outcome = Callable[[int], bool | None]
+
+_offset_of = itemgetter(0)
+_data_of = itemgetter(2)
+
+NO_LIMIT = sys.maxsize
+
+
+def everything(_transaction: int) -> bool:
+    """The outcome for those who read uncommitted."""
+    return True
 
 
 class PartitionReader:
-    """Reads up to the published end, from a position it remembers. For one thread."""
+    """Reads up to the published end, from an offset it remembers. For one thread."""
 
-    def __init__(self, root: Path, partition: ProviderPartition) -> None:
+    def __init__(self, root: Path, partition: ProviderPartition, outcome: Outcome = everything) -> None:
         self._partition = partition
         self._directory = partition_dir(root, partition)
-        self._end = PublishedEnd(self._directory)
-        self._descriptor = -1
-        self._base = -1
-        self._position = 0
+        self._outcome = outcome
+        try:
+            self._page = PartitionPage(self._directory)
+        except FileNotFoundError:
+            raise self._deleted() from None
+        if self._page.notes() is None:
+            # After a restart of the machine the page may tell of records that never reached the disk.
+            with closing(PartitionWriter(root, partition)) as writer:
+                writer.recover()
+        self.bell = self._page.bell
+        self._cursor = BatchCursor(self._directory, self._page)
+        # What was decoded and not given yet: a poll's records may end in the middle of a batch.
+        self._decoded: list[Record] = []
+        self._decoded_bytes = 0
+        self._given = 0
         self._next_offset = -1
-        self._chunk = b""
-        self._chunk_position = 0
-        # What was published when the chunk was read. Bytes behind it may have been a batch that was never finished
-        # and is rewritten since.
-        self._chunk_end = 0
+
+    @property
+    def next_offset(self) -> int:
+        """Where reading goes on: behind the last record given, and behind what was left out after it."""
+        return self._next_offset
 
     def beginning(self) -> int:
+        end = self.end()
         bases = segment_bases(self._directory)
-        return bases[0] if bases else 0
+        return max(self._page.beginning, bases[0]) if bases else end
 
     def end(self) -> int:
-        return self._end.get()
+        if self._page.is_removed:
+            raise self._deleted()
+        return self._page.end
 
-    def read(self, offset: int, max_records: int) -> list[Record]:
-        """Records from `offset` on, at most `max_records`; empty at the end. OffsetOutOfRange below the
-        beginning, CorruptLog where the bytes do not match their checksum."""
+    def read(self, offset: int, max_records: int, max_bytes: int = NO_LIMIT) -> list[Record]:
+        """Records from `offset` on, no more than so many of them or of bytes, but one at least; empty at the end.
+        OffsetOutOfRange below the beginning, CorruptLog where the bytes do not match their checksum."""
         end = self.end()
         if offset >= end:
             return []
-        if self._descriptor < 0 or offset != self._next_offset:
+        if offset != self._next_offset or offset < self._page.beginning:
             self._seek(offset)
         records: list[Record] = []
-        while self._next_offset < end and len(records) < max_records:
-            header, raw = self._batch()
-            wanted = max(0, offset - header.base_offset)
-            taken = list(decode_records(header, raw, self._partition.topic, self._partition.partition))[wanted:]
-            taken = taken[: max_records - len(records)]
+        while len(records) < max_records and max_bytes > 0:
+            try:
+                if self._given >= len(self._decoded) and not self._decode_next(end):
+                    break
+            except OffsetOutOfRange:
+                # Retention went past us. What we had open still is given first; the next read tells.
+                if records:
+                    break
+                raise
+            taken, size = self._take(max_records - len(records), max_bytes, or_one=not records)
             records += taken
-            self._advance(header, taken[-1].offset + 1 if taken else header.end_offset)
+            max_bytes -= size
         return records
 
     def close(self) -> None:
-        self._close_segment()
-        self._end.close()
+        self._cursor.close()
+        self._page.close()
 
-    def _advance(self, header: BatchHeader, next_offset: int) -> None:
-        """Go on at `next_offset`; a batch that was taken only in part is looked at again."""
-        self._next_offset = next_offset
-        if next_offset == header.end_offset:
-            self._position += header.size
+    def _take(self, max_records: int, max_bytes: int, *, or_one: bool) -> tuple[list[Record], int]:
+        """As many of the decoded records as fit, and the bytes to count for them: all that were left where it is
+        over."""
+        taken = self._decoded[self._given : self._given + max_records]
+        size = self._decoded_bytes
+        if size > max_bytes:
+            ends = list(accumulate(map(len, map(_data_of, taken))))
+            taken = taken[: max(int(or_one), bisect_right(ends, max_bytes))]
+            size = max_bytes
+        self._given += len(taken)
+        more = self._given < len(self._decoded)
+        self._next_offset = self._decoded[self._given].offset if more else self._cursor.next_offset
+        return taken, size
+
+    def _decode_next(self, end: int) -> bool:
+        """Decode the next batch that may be seen. False when there is none below the end, or none yet."""
+        while self._cursor.next_offset < end:
+            header, raw, position = self._cursor.batch()
+            seen = header.transaction == NO_TRANSACTION or self._outcome(header.transaction)
+            if seen is None:
+                return False
+            self._cursor.skip(header)
+            if seen:
+                records = decode_records(header, raw, position, *self._partition)
+                self._given = bisect_left(records, self._next_offset, key=_offset_of)
+                self._decoded, self._decoded_bytes = records, header.raw_size
+                if self._given < len(records):
+                    return True
+            self._next_offset = max(self._next_offset, self._cursor.next_offset)
+        return False
+
+    def _deleted(self) -> UnknownTopic:
+        name = self._partition.topic
+        return UnknownTopic(f"topic {name!r} was deleted; create it first", topic=name)
 
     def _seek(self, offset: int) -> None:
-        bases = segment_bases(self._directory)
-        while bases and bases[0] <= offset:
-            try:
-                self._open(max(base for base in bases if base <= offset))
-            except FileNotFoundError:  # retention was faster: look again at what is left
-                bases = segment_bases(self._directory)
-            else:
-                return
-        beginning = bases[0] if bases else self.end()
+        self._decoded, self._given = [], 0
+        if offset >= self._page.beginning and self._cursor.seek(offset):
+            self._next_offset = offset
+            return
+        self._next_offset = -1
+        beginning = self.beginning()
         raise OffsetOutOfRange(
             f"{self._partition} begins at offset {beginning}; {offset} has been removed by retention",
             beginning=beginning,
         )
-
-    def _open(self, base: int) -> None:
-        self._close_segment()
-        self._descriptor = os.open(segment_path(self._directory, base), os.O_RDONLY | os.O_CLOEXEC)
-        self._base, self._position, self._next_offset = base, 0, base
-        self._chunk = b""
-
-    def _batch(self) -> tuple[BatchHeader, bytes]:
-        """The batch at the current position, going over to the next segment where this one ends."""
-        if self._next_offset >= self._chunk_end:
-            self._chunk = b""
-        raw = self._bytes(HEADER.size)
-        if not raw:
-            finished = self._base
-            self._seek(self._next_offset)
-            raw = b"" if self._base == finished else self._bytes(HEADER.size)
-        header = parse_header(raw)
-        if header is None or not is_whole(header, body := self._bytes(header.size)):
-            raise CorruptLog(
-                f"{segment_path(self._directory, self._base)}: bytes at position {self._position} do not match "
-                f"their checksum; offset {self._next_offset} cannot be read. Restore the file from a copy"
-            )
-        return header, body
-
-    def _bytes(self, length: int) -> bytes:
-        start = self._position - self._chunk_position
-        if not 0 <= start <= len(self._chunk) - length:
-            self._chunk_end = self.end()
-            self._chunk = os.pread(self._descriptor, max(length, READ_CHUNK_BYTES), self._position)
-            self._chunk_position, start = self._position, 0
-        return self._chunk[start : start + length]
-
-    def _close_segment(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1

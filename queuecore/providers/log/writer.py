@@ -1,171 +1,223 @@
 """Appending to one partition, and mending it after a crash."""
 
-import logging
-import os
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from queuecore.errors import CorruptLog, ProviderUnavailable
-from queuecore.messages import QueueMessage
-from queuecore.providers.log.batch import HEADER, MAGIC, encode_batch, is_whole, parse_header
-from queuecore.providers.log.files import (
-    PublishedEnd,
-    locked,
-    make_durably,
-    partition_dir,
-    segment_bases,
-    segment_path,
-    sync_directory,
-)
+from queuecore.errors import ProviderUnavailable, UnknownTopic
+from queuecore.providers.log.active import ActiveSegment, notes_of_empty
+from queuecore.providers.log.batch import ANONYMOUS, EncodedBody, Origin
+from queuecore.providers.log.bell import Bell
+from queuecore.providers.log.files import FileLock, make_durably, partition_dir, segment_bases
+from queuecore.providers.log.page import Notes, PartitionPage
+from queuecore.providers.log.segment import HEAD_SIZE, Segment
+from queuecore.providers.log.sequences import Sequences
 from queuecore.topics import ProviderPartition
 
-logger = logging.getLogger(__name__)
-
-SEGMENT_BYTES = 16 * 1024 * 1024
+SEGMENT_BYTES = 50 * 1024 * 1024
+SEGMENT_MS = 7 * 24 * 60 * 60 * 1000
 
 
 class PartitionWriter:
     """Appends batches to one partition; several processes may each have one. For one thread.
 
-    An append holds the partition's lock. The holder trusts only the part of the segment it has seen itself,
-    `_size` bytes up to `_next_offset`: if the file or the published end differ from what it remembers, or a newer
-    segment is there, another writer was here (and perhaps died here), and the rest is checked before anything is
-    added.
+    An append holds the partition's lock. How far the active segment is whole is noted in the partition's page before
+    the lock is released. The next holder believes it if it fits the file; if not, a writer died half-way, and what
+    follows the last believed position is checked, batch by batch, before anything is added.
     """
 
-    def __init__(self, root: Path, partition: ProviderPartition, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self,
+        root: Path,
+        partition: ProviderPartition,
+        segment_bytes: int = SEGMENT_BYTES,
+        segment_ms: int = SEGMENT_MS,
+        any_bell: Bell | None = None,
+    ) -> None:
+        """`any_bell` rings with every append, for those who wait for more than one partition."""
         self._partition = partition
         self._directory = partition_dir(root, partition)
         make_durably(self._directory, below=root)
-        self._segment_bytes = segment_bytes
-        self._end = PublishedEnd(self._directory)
-        self._descriptor = -1
-        self._base = -1
-        self._size = 0
-        self._next_offset = 0
+        self.segment_bytes = segment_bytes
+        self.segment_ms = segment_ms
+        self.sequences = Sequences(self._directory)
+        self._any_bell = any_bell
+        self._page = PartitionPage(self._directory)
+        self._append_lock = FileLock(self._directory / "append.lock")
+        self._sync_lock = FileLock(self._directory / "sync.lock")
+        self._active: ActiveSegment | None = None
 
-    def append(self, messages: Sequence[QueueMessage], timestamp_ms: int, *, sync: bool, retention_ms: int) -> int:
-        """Store the messages as one batch and return the first one's offset. All of them or none is there."""
-        with locked(self._directory / "append.lock"):
-            if self._others_were_here():
-                self._catch_up()
-            if self._size >= self._segment_bytes:
-                self._roll(retention_ms)
-            base_offset = self._next_offset
-            self._write(encode_batch(base_offset, timestamp_ms, messages), sync=sync)
-            self._next_offset += len(messages)
-            self._end.set(self._next_offset)
-            return base_offset
+    def append(self, body: EncodedBody, timestamp_ms: int, *, sync: bool, origin: Origin = ANONYMOUS) -> int:
+        """Store the batch and return its first record's offset. All of it or nothing is there. A batch that this
+        producer has stored before is not stored again; its offset is returned.
+
+        ProviderUnavailable when the disk refuses, UnknownTopic when the topic was deleted, OutOfSequence or
+        ProducerFenced where the producer's batch does not follow its last one.
+        """
+        with self._append_lock:
+            active = self._ready(timestamp_ms)
+            base_offset = self.sequences.find(origin, body.records)
+            if base_offset is None:
+                base_offset = self._add(active, body, timestamp_ms, origin)
+            if not sync:
+                self._publish(active.notes.next_offset)
+                return base_offset
+        self.sync(base_offset + body.records)
+        with self._append_lock:
+            self._publish(base_offset + body.records)
+        return base_offset
+
+    def sync(self, offset: int) -> None:
+        """Wait until everything below this offset is on disk. Writers that wait together share one wait."""
+        with self._sync_lock:
+            if self._page.synced >= offset:
+                return
+            active = self._active or self._opened()
+            noted = self._page.notes()
+            if noted is not None and noted.base > active.base:
+                return  # who began that segment has waited for the end of this one
+            try:
+                active.sync()
+            except OSError as error:
+                with suppress(OSError), self._append_lock:
+                    active.write_again()
+                raise ProviderUnavailable(
+                    f"{self._partition}: the disk under {self._directory} did not confirm that offset {offset - 1} "
+                    f"is stored: {error.strerror}; mend the disk, then send again"
+                ) from error
+            self._page.set_synced(offset if noted is None else max(offset, noted.next_offset))
 
     def recover(self) -> None:
-        """Bring the file and the published end into agreement, as the first append would."""
-        with locked(self._directory / "append.lock"):
-            self._catch_up()
+        """Bring files and page into agreement, as the first append would."""
+        with self._append_lock:
+            self._refuse_removed()
+            self._publish(self._caught_up().notes.next_offset)
+
+    def roll(self) -> None:
+        """Close the active segment, if there is anything in it, and begin another."""
+        with self._append_lock:
+            self._refuse_removed()
+            active = self._caught_up()
+            if active.notes.size > HEAD_SIZE:
+                self._begin_next(active)
+
+    @contextmanager
+    def exclusively(self) -> Iterator[Notes]:
+        """Nobody appends, rolls or deletes the topic meanwhile. How far the active segment is whole; the segments
+        below its base are closed. UnknownTopic when the topic was deleted."""
+        with self._append_lock:
+            self._refuse_removed()
+            yield self._caught_up().notes
+
+    @property
+    def beginning(self) -> int:
+        """Records below this offset count as removed."""
+        return self._page.beginning
+
+    def begin_at(self, offset: int) -> None:
+        """Let the partition begin at this offset: what is below counts as removed."""
+        with self._append_lock:
+            self._refuse_removed()
+            # On disk first: were the end lost in a power cut, new records would get offsets below the beginning.
+            self._caught_up().sync_or_write_again()
+            self._page.begin_at(offset)
+
+    def ring(self) -> None:
+        """Wake those who wait for this partition."""
+        self._page.bell.ring()
+        if self._any_bell is not None:
+            self._any_bell.ring()
+
+    def mark_removed(self) -> None:
+        """Refuse everyone who has the partition open."""
+        with self._append_lock:
+            self._page.mark_removed()
 
     def close(self) -> None:
-        self._close_segment()
-        self._end.close()
+        if self._active is not None:
+            self._active.close()
+        self._page.close()
+        self._append_lock.close()
+        self._sync_lock.close()
 
-    def _others_were_here(self) -> bool:
-        return (
-            self._descriptor < 0
-            or self._next_offset != self._end.get()
-            or self._size != os.fstat(self._descriptor).st_size
-            or self._was_rolled()
-        )
+    def _publish(self, offset: int) -> None:
+        self._page.publish(offset)
+        self.ring()
 
-    def _was_rolled(self) -> bool:
-        """Whether a writer began a new segment and died before writing to it. Its name is the offset we are at."""
-        return self._base != self._next_offset and segment_path(self._directory, self._next_offset).exists()
+    def _ready(self, now_ms: int) -> ActiveSegment:
+        """The segment that the next batch goes to."""
+        self._refuse_removed()
+        active = self._caught_up()
+        if active.notes.size == HEAD_SIZE:
+            return active  # an empty one, however small segments are: the next would have its name
+        if active.notes.size >= self.segment_bytes or active.is_old(now_ms, self.segment_ms):
+            active = self._begin_next(active)
+        return active
 
-    def _catch_up(self) -> None:
-        """Check what follows the part we know; cut a torn tail. Raises CorruptLog rather than cut records."""
-        bases = segment_bases(self._directory)
-        if self._descriptor < 0 or not bases or bases[-1] != self._base:
-            self._open_segment(bases[-1] if bases else 0)
-        self._size, self._next_offset = _last_whole_batch(self._descriptor, self._size, self._next_offset)
-        torn = os.fstat(self._descriptor).st_size - self._size
-        if torn:
-            self._cut_tail(torn)
-        self._end.set(self._next_offset)
-
-    def _cut_tail(self, torn: int) -> None:
-        if _holds_a_batch(os.pread(self._descriptor, torn, self._size)):
-            raise CorruptLog(
-                f"{segment_path(self._directory, self._base)}: bytes at position {self._size} do not match their "
-                "checksum, but whole batches follow; nothing was changed. Restore the file from a copy"
-            )
-        logger.warning(
-            "%s: cut a torn tail of %d bytes behind offset %d; its writer died before it was acknowledged",
-            self._partition, torn, self._next_offset,
-        )  # fmt: skip
-        os.ftruncate(self._descriptor, self._size)
-
-    def _write(self, batch: bytes, *, sync: bool) -> None:
+    def _add(self, active: ActiveSegment, body: EncodedBody, timestamp_ms: int, origin: Origin) -> int:
+        header = body.header(active.notes.next_offset, body.records, timestamp_ms, origin)
         try:
-            _write_fully(self._descriptor, batch)
-            if sync:
-                os.fdatasync(self._descriptor)
+            active.write(header, body.body)
         except OSError as error:
-            os.ftruncate(self._descriptor, self._size)
             raise ProviderUnavailable(
                 f"cannot append to {self._partition} in {self._directory}: {error.strerror}; nothing of this "
                 "batch was stored. Free space or mend the folder, then send again"
             ) from error
-        self._size += len(batch)
+        self._page.note(active.notes)
+        self.sequences.stored(header)
+        return header.base_offset
 
-    def _roll(self, retention_ms: int) -> None:
-        os.fdatasync(self._descriptor)
-        self._open_segment(self._next_offset)
-        _remove_expired(self._directory, retention_ms)
+    def _refuse_removed(self) -> None:
+        if self._page.is_removed:
+            name = self._partition.topic
+            raise UnknownTopic(f"topic {name!r} was deleted; create it first", topic=name)
 
-    def _open_segment(self, base: int) -> None:
-        self._close_segment()
-        path = segment_path(self._directory, base)
-        is_new = not path.exists()
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        if is_new:
-            sync_directory(self._directory)
-        self._base, self._size, self._next_offset = base, 0, base
+    def _opened(self) -> ActiveSegment:
+        with self._append_lock:
+            return self._caught_up()
 
-    def _close_segment(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+    def _caught_up(self) -> ActiveSegment:
+        """The active segment, with everything in it that other writers left behind."""
+        noted = self._page.notes()
+        active = self._active
+        if active is None or noted != active.notes or active.size != active.notes.size:
+            active = self._active = self._catch_up(noted)
+        return active
 
+    def _catch_up(self, noted: Notes | None) -> ActiveSegment:
+        active = self._open_last()
+        if noted is not None and noted.base == active.base and noted.size <= active.size:
+            active.notes = noted
+            if noted.size == active.size:
+                return active
+        else:
+            active.start_over()
+            self._page.set_synced(0)
+        active.check_tail()
+        self._page.cut(active.notes.next_offset)
+        self._page.note(active.notes)
+        return active
 
-def _last_whole_batch(descriptor: int, position: int, next_offset: int) -> tuple[int, int]:
-    """Position and offset behind the last whole batch that follows without a gap."""
-    while header := parse_header(os.pread(descriptor, HEADER.size, position)):
-        if header.base_offset != next_offset or not is_whole(header, os.pread(descriptor, header.size, position)):
-            break
-        position += header.size
-        next_offset = header.end_offset
-    return position, next_offset
+    def _open_last(self) -> ActiveSegment:
+        bases = segment_bases(self._directory)
+        if not bases:
+            # Nothing that was ever read may be numbered again.
+            first = max(self._page.end, self._page.beginning)
+            return self._open(Segment.create(self._directory, first))
+        if self._active is not None and self._active.base == bases[-1]:
+            return self._active
+        return self._open(Segment(self._directory, bases[-1], writable=True))
 
+    def _begin_next(self, active: ActiveSegment) -> ActiveSegment:
+        """The page says so first: if this process dies before the new file is there, the next writer misses it, looks
+        what there is, and goes on with the old one."""
+        active.finish()
+        base = active.notes.next_offset
+        self._page.note(notes_of_empty(base))
+        return self._open(Segment.create(self._directory, base))
 
-def _holds_a_batch(raw: bytes) -> bool:
-    start = raw.find(MAGIC)
-    while start >= 0:
-        header = parse_header(raw[start : start + HEADER.size])
-        if header is not None and is_whole(header, raw[start : start + header.size]):
-            return True
-        start = raw.find(MAGIC, start + 1)
-    return False
-
-
-def _write_fully(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _remove_expired(directory: Path, retention_ms: int) -> None:
-    """Remove closed segments whose last append is older than the retention. The active one always stays."""
-    limit = time.time() - retention_ms / 1000
-    for base in segment_bases(directory)[:-1]:
-        path = segment_path(directory, base)
-        if path.stat().st_mtime > limit:
-            break
-        path.unlink()
+    def _open(self, segment: Segment) -> ActiveSegment:
+        if self._active is not None:
+            self._active.close()
+        self._active = ActiveSegment(self._directory, segment)
+        return self._active

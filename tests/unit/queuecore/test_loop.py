@@ -16,6 +16,7 @@ from queuecore.processing import RetryFailed
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.consumer import LogConsumer
+from queuecore.providers.options import ProducerOptions
 from queuecore.sending import send_and_wait
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import DEADLINE_S
@@ -90,7 +91,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    with closing(LogProvider(tmp_path, acks="1")) as provider:
+    with closing(LogProvider(tmp_path, ProducerOptions(acks="1"))) as provider:
         provider.admin().create_topics([TopicSpec(PLACE.topic), TopicSpec(LETTERS.topic, partitions=4)])
         yield Desk(provider)
 

@@ -12,6 +12,7 @@ from queuecore.messages import QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.log import LogProvider
+from queuecore.providers.log.batch import encode_body
 from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.providers.log.writer import PartitionWriter
 from queuecore.topics import ProviderPartition
@@ -37,7 +38,7 @@ class Log:
         with closing(
             PartitionWriter(self.root, ProviderPartition(METRICS_TOPIC, partition), segment_bytes=1)
         ) as writer:
-            writer.append(messages, 0, sync=False, retention_ms=10**12)
+            writer.append(encode_body(messages), 0, sync=False)
 
     def remove_segment(self, partition: int, base: int) -> None:
         segment_path(partition_dir(self.root, ProviderPartition(METRICS_TOPIC, partition)), base).unlink()

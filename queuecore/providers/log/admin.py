@@ -1,0 +1,142 @@
+"""Topics, offsets and groups of the log."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+
+from queuecore.errors import OffsetOutOfRange, ProviderUnavailable
+from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec
+from queuecore.providers.log.catalog import Catalog
+from queuecore.providers.log.cleaner import Cleaner
+from queuecore.providers.log.files import LOG, partition_dir
+from queuecore.providers.log.groups import Groups
+from queuecore.providers.log.reader import PartitionReader
+from queuecore.providers.log.removal import delete_topic, is_marked, retire_folder, sweep_topics, topics_locked
+from queuecore.providers.log.times import offset_for_time
+from queuecore.providers.log.writer import PartitionWriter
+from queuecore.topics import ProviderPartition, check_topic
+
+Offsets = Mapping[ProviderPartition, int]
+
+
+class LogAdmin:
+    def __init__(self, root: Path, catalog: Catalog, groups: Groups, cleaner: Cleaner) -> None:
+        self._root = root
+        self._catalog = catalog
+        self._groups = groups
+        self._cleaner = cleaner
+
+    def create_topics(self, specs: Iterable[TopicSpec]) -> None:
+        """Also mends what an earlier crash left behind. The catalog names a topic only when its files are there."""
+        with topics_locked(self._root):
+            known = self._catalog.topics()
+            specs = [known.get(check_topic(spec.name), spec) for spec in specs]
+            for spec in specs:
+                if is_marked(self._root, spec.name):
+                    retire_folder(self._root, spec.name)
+                self._recover(spec)
+            self._catalog.create_topics([spec for spec in specs if spec.name not in known])
+        for spec in specs:
+            if spec.name not in known:
+                self._groups.topic_changed(spec.name, spec.partitions)
+
+    def alter_topics(self, specs: Iterable[TopicSpec]) -> None:
+        specs = list(specs)
+        with topics_locked(self._root):
+            for spec in specs:
+                self._catalog.topic(spec.name)
+                self._recover(spec)
+            self._catalog.alter_topics(specs)
+        for spec in specs:
+            self._groups.topic_changed(spec.name, spec.partitions)
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        with topics_locked(self._root):
+            known = self._catalog.topics()
+            for name in names:
+                if name in known:
+                    delete_topic(self._root, self._catalog, self._groups, name)
+        sweep_topics(self._root, self._catalog, self._groups)
+
+    def topics(self) -> Mapping[str, TopicSpec]:
+        return self._catalog.topics()
+
+    def describe_topics(self, names: Iterable[str]) -> Mapping[str, TopicDescription]:
+        return {name: self._describe(self._catalog.topic(name)) for name in names}
+
+    def delete_records(self, offsets: Offsets) -> Offsets:
+        ends = self.end_offsets(offsets)
+        for place, offset in offsets.items():
+            if not 0 <= offset <= ends[place]:
+                raise OffsetOutOfRange(f"{place} ends at offset {ends[place]}; nothing below {offset} can be removed")
+        for place, offset in offsets.items():
+            with closing(PartitionWriter(self._root, place)) as writer:
+                writer.begin_at(offset)
+        return self.beginning_offsets(offsets)
+
+    def beginning_offsets(self, partitions: Iterable[ProviderPartition]) -> Offsets:
+        return {place: self._ask(place, PartitionReader.beginning) for place in partitions}
+
+    def end_offsets(self, partitions: Iterable[ProviderPartition]) -> Offsets:
+        return {place: self._ask(place, PartitionReader.end) for place in partitions}
+
+    def offsets_for_times(self, times_ms: Offsets) -> Offsets:
+        def find(place: ProviderPartition, time_ms: int) -> int:
+            return self._ask(place, lambda reader: offset_for_time(self._root, place, reader, time_ms))
+
+        return {place: find(place, time_ms) for place, time_ms in times_ms.items()}
+
+    def committed_offsets(self, groups: Mapping[str, Iterable[ProviderPartition]]) -> Mapping[str, Offsets]:
+        answer = {}
+        for group, wanted in groups.items():
+            committed = self._catalog.committed(group)
+            answer[group] = {place: committed[place] for place in wanted if place in committed}
+        return answer
+
+    def alter_group_offsets(self, group: str, offsets: Offsets) -> None:
+        for place in offsets:
+            self._catalog.topic_of(place)
+        self._groups.alter_offsets(group, offsets)
+
+    def delete_group_offsets(self, group: str, partitions: Iterable[ProviderPartition]) -> None:
+        self._groups.delete_offsets(group, partitions)
+
+    def groups(self) -> Mapping[str, GroupDescription]:
+        return self._groups.describe()
+
+    def clean(self) -> None:
+        """Remove and compact now what would be in the next minutes. Trouble with a partition is logged, not raised."""
+        self._cleaner.clean()
+
+    def _describe(self, spec: TopicSpec) -> TopicDescription:
+        places = self._catalog.partitions_of(spec.name)
+        beginnings, ends = self.beginning_offsets(places), self.end_offsets(places)
+        return TopicDescription(
+            spec,
+            tuple(
+                PartitionDescription(place, beginnings[place], ends[place], _bytes_in(partition_dir(self._root, place)))
+                for place in places
+            ),
+        )
+
+    def _recover(self, spec: TopicSpec) -> None:
+        for number in range(spec.partitions):
+            place = ProviderPartition(spec.name, number)
+            try:
+                with closing(PartitionWriter(self._root, place)) as writer:
+                    writer.recover()
+            except OSError as error:
+                raise ProviderUnavailable(f"cannot create {place}: {error}; mend the folder, then try again") from error
+
+    def _ask(self, place: ProviderPartition, question: Callable[[PartitionReader], int]) -> int:
+        self._catalog.topic_of(place)
+        with closing(PartitionReader(self._root, place)) as reader:
+            return question(reader)
+
+
+def _bytes_in(directory: Path) -> int:
+    size = 0
+    for path in directory.glob(f"*{LOG}"):
+        with suppress(FileNotFoundError):  # removed by retention since we looked
+            size += path.stat().st_size
+    return size

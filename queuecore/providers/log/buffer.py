@@ -1,0 +1,191 @@
+"""What callers have sent and nobody has written yet."""
+
+import threading
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from queuecore.clock import Clock
+from queuecore.errors import ProviderUnavailable, QueueError
+from queuecore.messages import QueueMessage
+from queuecore.providers.base import SendCallback
+from queuecore.providers.options import ProducerOptions
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
+
+# A message takes memory beside its data.
+_OVERHEAD = 128
+# In a buffer of some size, messages up to this one are counted, larger ones measured; each kind has half of it.
+_SMALL = 1_024
+_SOME_SIZE = 4 * 1024 * 1024
+_TAKE = 8_192
+
+_data_of = itemgetter(1)
+
+
+class Chunk(NamedTuple):
+    """Messages for one partition, to be written as one batch."""
+
+    place: ProviderPartition
+    messages: Sequence[QueueMessage]
+    callbacks: Sequence[SendCallback]
+    # What the buffer has less when they are answered.
+    measured_bytes: int
+
+
+class SendBuffer:
+    """Bounded. Many threads put, one takes.
+
+    `put` runs for every message on its caller's time, and a lock would cost more than all the rest of it. So small
+    messages go to the inbox without: partition, message and callback in one step of the interpreter. Everything that
+    waits, or is counted exactly, is under the lock.
+    """
+
+    def __init__(self, options: ProducerOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._arrived = threading.Condition(self._lock)
+        self._answered = threading.Condition(self._lock)
+        # Three entries for each message.
+        self._inbox: list[Any] = []
+        is_quick = options.buffer_memory >= _SOME_SIZE and not options.linger_ms
+        self._room = options.buffer_memory // 2 if is_quick else options.buffer_memory
+        self._small = _SMALL if is_quick else -1
+        self._limit = 3 * (self._room // (_SMALL + _OVERHEAD)) if is_quick else 0
+        self._measured = self._waiting_bytes = 0
+        self._taken_count = self._answered_count = self._hurry_to = 0
+        self._since = 0.0
+        self._taker_sleeps = self._is_closed = self._is_over = False
+
+    def put(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
+        """ProviderUnavailable when there is no room for `max_block_ms`, or the buffer is closed."""
+        inbox = self._inbox
+        if len(inbox) < self._limit and len(message[1]) <= _SMALL:
+            inbox.extend((info, message, callback))
+            if self._taker_sleeps:
+                self._wake_taker()
+        else:
+            self._put_carefully(info, message, callback)
+
+    def take(self) -> list[Chunk]:
+        """What is to be written now, oldest first; waits for it. Empty when the buffer is closed and all is taken."""
+        with self._lock:
+            # A message that comes without the lock is seen here, or its sender sees that we sleep.
+            self._taker_sleeps = True
+            while not self._is_ready():
+                self._arrived.wait(self._lingering_s())
+                self._taker_sleeps = True
+            self._taker_sleeps = False
+            items = self._inbox[: 3 * _TAKE]
+            del self._inbox[: len(items)]
+            self._taken_count += len(items) // 3
+            self._waiting_bytes = 0
+            if not items:
+                self._is_over = self._taker_sleeps = True
+        return list(self._chunks(items))
+
+    def answered(self, chunk: Chunk) -> None:
+        """Every callback of the chunk has run."""
+        with self._lock:
+            self._measured -= chunk.measured_bytes
+            self._answered_count += len(chunk.messages)
+            self._answered.notify_all()
+
+    def wait_until_answered(self, timeout_s: float) -> bool:
+        """Whether everything that was put so far has been answered within the time."""
+        with self._lock:
+            count = self._hurry_to = self._taken_count + len(self._inbox) // 3
+            self._arrived.notify()
+            return self._answered.wait_for(lambda: self._answered_count >= count, timeout_s)
+
+    def close(self) -> None:
+        """Refuse what comes from now on."""
+        with self._lock:
+            self._is_closed = True
+            self._limit = 0
+            self._arrived.notify()
+            self._answered.notify_all()
+
+    def _put_carefully(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
+        size = len(message[1])
+        measured = size + _OVERHEAD if size > self._small else 0
+        with self._lock:
+            self._wait_for_room(measured)
+            self._since = self._since if self._inbox else self._clock.monotonic()
+            self._inbox.extend((info, message, callback))
+            self._measured += measured
+            self._waiting_bytes += measured
+            self._arrived.notify()
+
+    def _wait_for_room(self, measured: int) -> None:
+        def has_room() -> bool:
+            if not measured:
+                return len(self._inbox) < self._limit
+            # One that is larger than all the room there is passes alone; the sender refuses it by name.
+            return not self._measured or self._measured + measured <= self._room
+
+        fits = self._answered.wait_for(lambda: self._is_closed or has_room(), self._options.max_block_ms / 1000)
+        if self._is_closed:
+            raise _closed()
+        if not fits:
+            what = f"{self._measured} bytes" if measured else f"{len(self._inbox) // 3} messages"
+            raise ProviderUnavailable(
+                f"{what} wait to be written and made no room for {self._options.max_block_ms} ms; "
+                "look at the disk, or send less"
+            )
+
+    def _wake_taker(self) -> None:
+        with self._lock:
+            self._arrived.notify()
+            self._taker_sleeps = self._is_over
+            too_late = self._inbox[:] if self._is_over else []
+            del self._inbox[: len(too_late)]
+        for callback in too_late[2::3]:
+            callback(None, _closed())
+
+    def _is_ready(self) -> bool:
+        if not self._inbox:
+            return self._is_closed
+        if self._is_closed or not self._options.linger_ms or self._taken_count < self._hurry_to:
+            return True
+        return self._waiting_bytes >= self._options.batch_size or self._lingering_s() == 0
+
+    def _lingering_s(self) -> float | None:
+        """How long the oldest message may wait for company still; for ever where there is none."""
+        if not self._inbox:
+            return None
+        return max(0.0, self._since + self._options.linger_ms / 1000 - self._clock.monotonic())
+
+    def _chunks(self, items: list[Any]) -> Iterator[Chunk]:
+        infos: list[TopicPartitionInfo] = items[::3]
+        messages, callbacks = items[1::3], items[2::3]
+        if len(set(map(id, infos))) == 1:
+            yield from self._split(infos[0].place, messages, callbacks)
+            return
+        grouped: dict[ProviderPartition, tuple[list[QueueMessage], list[SendCallback]]] = defaultdict(lambda: ([], []))
+        for info, message, callback in zip(infos, messages, callbacks, strict=True):
+            of_place = grouped[info.place]
+            of_place[0].append(message)
+            of_place[1].append(callback)
+        for place, (its_messages, its_callbacks) in grouped.items():
+            yield from self._split(place, its_messages, its_callbacks)
+
+    def _split(
+        self, place: ProviderPartition, messages: list[QueueMessage], callbacks: list[SendCallback]
+    ) -> Iterator[Chunk]:
+        """In parts of a request's size; a message that is larger makes a part of its own."""
+        sizes = list(map(len, map(_data_of, messages)))
+        ends = list(accumulate(sizes))
+        start = done = 0
+        while start < len(messages):
+            stop = max(start + 1, bisect_right(ends, done + self._options.max_request_size))
+            measured = sum(size + _OVERHEAD for size in sizes[start:stop] if size > self._small)
+            yield Chunk(place, messages[start:stop], callbacks[start:stop], measured)
+            start, done = stop, ends[stop - 1]
+
+
+def _closed() -> QueueError:
+    return ProviderUnavailable("this producer has been stopped; open a new one")

@@ -1,0 +1,107 @@
+"""The groups' states and committed offsets, as rows that the members change in turn."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from queuecore.errors import GroupActive, NotOwner
+from queuecore.groups import GroupState, from_json, to_json
+from queuecore.providers.base import GroupDescription
+from queuecore.providers.log.database import Database
+from queuecore.topics import ProviderPartition
+
+Offsets = Mapping[ProviderPartition, int]
+
+
+class Groups:
+    """Safe from any thread of the process that opened it, and beside other processes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @contextmanager
+    def turn(self, group: str) -> Iterator[GroupState]:
+        """The group's state, to be changed by nobody else meanwhile; saved at the end if it changed."""
+        with self._database.writing() as db:
+            state = _load(db, group)
+            before = state.version
+            yield state
+            if state.version != before:
+                row = (group, state.version, to_json(state))
+                db.execute("insert or replace into member_group values (?, ?, ?)", row)
+
+    def version(self, group: str) -> int:
+        with self._database.reading() as db:
+            return _version(db, group)
+
+    def commit(self, group: str, member: str, seen_version: int, offsets: Offsets) -> None:
+        """NotOwner, with nothing committed, unless the member owns all of the partitions."""
+        with self._database.writing() as db:
+            check_owner(db, group, member, seen_version, offsets)
+            store_offsets(db, group, offsets)
+
+    def alter_offsets(self, group: str, offsets: Offsets) -> None:
+        with self._database.writing() as db:
+            _refuse_active(_load(db, group), group, offsets)
+            store_offsets(db, group, offsets)
+
+    def delete_offsets(self, group: str, partitions: Iterable[ProviderPartition]) -> None:
+        places = list(partitions)
+        with self._database.writing() as db:
+            _refuse_active(_load(db, group), group, places)
+            rows = [(group, *place) for place in places]
+            db.executemany("delete from committed where consumer_group = ? and topic = ? and partition = ?", rows)
+
+    def topic_changed(self, topic: str, partitions: int) -> None:
+        """Let every group whose members read the topic divide what there is now."""
+        with self._database.reading() as db:
+            names = [name for (name,) in db.execute("select name from member_group")]
+        for name in names:
+            with self.turn(name) as state:
+                state.topics_changed({topic: partitions})
+
+    def describe(self) -> dict[str, GroupDescription]:
+        """Every group that has members or committed offsets."""
+        with self._database.reading() as db:
+            states = {name: from_json(text) for name, text in db.execute("select name, state from member_group")}
+            committed = {name for (name,) in db.execute("select distinct consumer_group from committed")}
+        found = {name: state.describe(name) for name, state in states.items() if state.members}
+        return {name: found.get(name) or GroupDescription(name, {}) for name in sorted({*found, *committed})}
+
+
+def check_owner(
+    db: sqlite3.Connection, group: str, member: str, seen_version: int, partitions: Iterable[ProviderPartition]
+) -> None:
+    """NotOwner unless the member owns these now. One that saw the version there is has seen right."""
+    if _version(db, group) == seen_version:
+        return
+    places = list(partitions)
+    if not _load(db, group).is_owner(member, places):
+        names = ", ".join(map(str, places))
+        raise NotOwner(
+            f"group {group} has given {names} to another consumer, which gets the records again", group=group
+        )
+
+
+def store_offsets(db: sqlite3.Connection, group: str, offsets: Offsets) -> None:
+    rows = [(group, *place, offset) for place, offset in offsets.items()]
+    db.executemany("insert or replace into committed values (?, ?, ?, ?)", rows)
+
+
+def _version(db: sqlite3.Connection, group: str) -> int:
+    row = db.execute("select version from member_group where name = ?", (group,)).fetchone()
+    return row[0] if row else 0
+
+
+def _load(db: sqlite3.Connection, group: str) -> GroupState:
+    row = db.execute("select state from member_group where name = ?", (group,)).fetchone()
+    return from_json(row[0]) if row else GroupState()
+
+
+def _refuse_active(state: GroupState, group: str, partitions: Iterable[ProviderPartition]) -> None:
+    for place in partitions:
+        if (owner := state.owners.get(place)) is not None:
+            raise GroupActive(
+                f"group {group} reads {place} right now (member {owner}); stop its consumers, then try again",
+                group=group,
+            )

@@ -1,0 +1,180 @@
+"""Being a member of a group: joining, giving signs of life, noticing who died, taking and releasing partitions."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Set
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+from uuid import uuid4
+
+from queuecore.clock import Clock
+from queuecore.errors import NotOwner, QueueError
+from queuecore.groups import GroupState, Wants
+from queuecore.providers.log.catalog import Catalog
+from queuecore.providers.log.files import FileLock
+from queuecore.providers.log.groups import Groups
+from queuecore.topics import ProviderPartition
+
+logger = logging.getLogger(__name__)
+
+NONE: frozenset[ProviderPartition] = frozenset()
+
+
+class Membership:
+    """One member. For one thread.
+
+    Each member holds a lock on a file of its own and touches it as a sign of life: a killed member's lock is free at
+    once, a silent one's file is old. Whoever notices takes the dead member out of the group.
+    """
+
+    def __init__(self, root: Path, catalog: Catalog, groups: Groups, group: str, timeout_ms: int, clock: Clock) -> None:
+        self._folder = root / "members" / quote(group, safe="")
+        self._catalog = catalog
+        self._groups = groups
+        self._group = group
+        self._timeout_s = timeout_ms / 1000
+        self._clock = clock
+        self._wants = Wants()
+        self._lock: FileLock | None = None
+        self._touched_at = 0.0
+        self.name = uuid4().hex
+        self.version = -1
+        self.owned = NONE
+        self._others: Set[str] = frozenset()
+
+    @property
+    def group(self) -> str:
+        return self._group
+
+    def join(self, wants: Wants) -> None:
+        self._wants = wants
+        self._announce()
+        with self._groups.turn(self._group) as state:
+            self._take_out_the_dead(state)
+            state.join(self.name, wants, self._counts())
+
+    def leave(self) -> None:
+        if self._lock is None:
+            return
+        try:
+            with self._groups.turn(self._group) as state:
+                state.leave(self.name)
+        except QueueError as error:
+            logger.warning("left group %s without a word; its other members notice: %s", self._group, error)
+        (self._folder / self.name).unlink(missing_ok=True)
+        self._lock.close()
+        self._lock = None
+        self.owned, self.version = NONE, -1
+
+    def has_news(self) -> bool:
+        """Whether anything in the group is not as this member last saw it."""
+        return self._groups.version(self._group) != self.version or not self._others <= set(self._living())
+
+    def look(self) -> "tuple[frozenset[ProviderPartition], frozenset[ProviderPartition]]":
+        """What was lost since the last look, and what is to be released: tell of it, then `settle`."""
+        with self._groups.turn(self._group) as state:
+            self._take_out_the_dead(state)
+            if not state.is_member(self.name):
+                self._announce()
+                state.join(self.name, self._wants, self._counts())
+            sync = state.sync(self.name)
+            lost = self.owned - sync.owned
+            self._saw(state)
+        return lost, sync.revoked
+
+    def settle(self, released: frozenset[ProviderPartition]) -> None:
+        """Release these and take what is free for us."""
+        with self._groups.turn(self._group) as state:
+            state.release(self.name, released)
+            state.take(self.name)
+            self._saw(state)
+
+    def commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
+        self.check_owned(offsets)
+        self._groups.commit(self._group, self.name, self.version, offsets)
+
+    def check_owned(self, partitions: Mapping[ProviderPartition, int] | frozenset[ProviderPartition]) -> None:
+        for place in partitions:
+            if place not in self.owned:
+                raise NotOwner(
+                    f"group {self._group} does not hold {place} here; another consumer will get its records",
+                    group=self._group,
+                )
+
+    def sign_of_life(self) -> None:
+        if self._clock.monotonic() - self._touched_at > self._timeout_s / 4:
+            # Gone when another member took us for dead: the next look tells.
+            with suppress(FileNotFoundError):
+                self._touch()
+
+    def _announce(self) -> None:
+        """Have a file of our own, locked. One that is not locked yet is removed by whoever sees it: then once more."""
+        path = self._folder / self.name
+        while True:
+            if self._lock is not None:
+                self._lock.close()
+                self._lock = None
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):
+                self._lock = FileLock(path)
+                self._lock.lock()
+                self._touch()
+                return
+
+    def _touch(self) -> None:
+        self._touched_at = self._clock.monotonic()
+        stamp = self._clock.now_ms() * 1_000_000
+        os.utime(self._folder / self.name, ns=(stamp, stamp))
+
+    def _saw(self, state: GroupState) -> None:
+        self.owned, self.version = state.sync(self.name).owned, state.version
+        self._others = state.members.keys() - {self.name}
+
+    def _take_out_the_dead(self, state: GroupState) -> None:
+        state.expire(state.members.keys() - {self.name} - set(self._living()))
+
+    def _living(self) -> Iterator[str]:
+        oldest = self._clock.now_ms() / 1000 - self._timeout_s
+        for path in _files_in(self._folder):
+            if path.name == self.name:
+                continue
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+                elif not _removed_if_free(path):
+                    yield path.name
+
+    def _counts(self) -> dict[str, int]:
+        return {topic: self._catalog.topic(topic).partitions for topic in self._wants.names()}
+
+
+def sweep_members(root: Path) -> None:
+    """Remove the files of members that died, and the folders of groups that nobody is left of."""
+    for folder in _files_in(root / "members"):
+        for path in _files_in(folder):
+            with suppress(FileNotFoundError):
+                _removed_if_free(path)
+        with suppress(OSError):  # not empty, or gone already
+            folder.rmdir()
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Empty where it was swept away with its last file."""
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _removed_if_free(path: Path) -> bool:
+    """Remove the file if nobody holds its lock: its member died. Removed while we hold it, so that one who is about
+    to lock it finds it gone afterwards."""
+    lock = FileLock(path)
+    try:
+        if not lock.try_lock():
+            return False
+        path.unlink()
+        return True
+    finally:
+        lock.close()
