@@ -52,6 +52,7 @@ bench: $(BIN)/.bench ## measure one group beside its peers: make bench NAME=log
 
 reference: $(BIN)/.dev ## make the generated documentation
 	SWITCHYARD_DATA_DIR=var/lint $(BIN)/python manage.py settings_reference > docs/reference/settings.md
+	$(BIN)/python -m scripts.library_reference > docs/reference/queuecore.md
 
 proto: $(BIN)/.dev ## make the code of the .proto files
 	scripts/generate-proto

@@ -1,1 +1,147 @@
-"""The queue runtime: messages, names, routing, providers and consuming. Plain typed Python."""
+"""The queue runtime: messages, names, routing, providers and consuming. Plain typed Python.
+
+Start with `open_queues`. What is listed in `__all__` is what programs are meant to use; `docs/reference/queuecore.md`
+describes it. A provider's own library is imported only when that provider is opened.
+"""
+
+from queuecore.deadletter.envelope import FailureStory
+from queuecore.delivery import Delivery
+from queuecore.encoding import decode, encode
+from queuecore.errors import (
+    ConfigurationError,
+    CorruptLog,
+    ForeignFile,
+    GroupActive,
+    InvalidMessage,
+    InvalidName,
+    NotOwner,
+    NotSupported,
+    OffsetOutOfRange,
+    OutOfSequence,
+    PartitionFull,
+    PayloadTooLarge,
+    ProducerFenced,
+    ProviderUnavailable,
+    QueueError,
+    TransactionAborted,
+    UnknownHandler,
+    UnknownQueue,
+    UnknownTenant,
+    UnknownTopic,
+)
+from queuecore.factories import (
+    Channel,
+    CoreQueueFactory,
+    Deployment,
+    EdqsQueueFactory,
+    MonolithQueueFactory,
+    RuleEngineQueueFactory,
+    ServiceQueueFactory,
+    TransportQueueFactory,
+    VersionControlQueueFactory,
+    queue_factory,
+)
+from queuecore.messages import QueueMessage, Record, RecordMetadata
+from queuecore.processing import RetryFailed
+from queuecore.providers.base import (
+    AssignmentListener,
+    Capabilities,
+    GroupDescription,
+    PartitionDescription,
+    Provider,
+    QueueAdmin,
+    QueueConsumer,
+    QueueProducer,
+    QueueReader,
+    TopicDescription,
+    TopicSpec,
+    Transaction,
+    TransactionalProducer,
+)
+from queuecore.providers.opening import open_provider
+from queuecore.providers.options import ConsumerOptions, ProducerOptions
+from queuecore.queues import (
+    DeadLetter,
+    DeliveryContext,
+    MessageHandler,
+    Queues,
+    Subscription,
+    SubscriptionCounts,
+    open_queues,
+)
+from queuecore.routing import QueueKey, RoutedQueue, Router, RoutingTable
+from queuecore.sending import send, send_and_wait
+from queuecore.topics import ProviderPartition, ServiceType, TopicPartitionInfo
+
+__all__ = [
+    "AssignmentListener",
+    "Capabilities",
+    "Channel",
+    "ConfigurationError",
+    "ConsumerOptions",
+    "CoreQueueFactory",
+    "CorruptLog",
+    "DeadLetter",
+    "Delivery",
+    "DeliveryContext",
+    "Deployment",
+    "EdqsQueueFactory",
+    "FailureStory",
+    "ForeignFile",
+    "GroupActive",
+    "GroupDescription",
+    "InvalidMessage",
+    "InvalidName",
+    "MessageHandler",
+    "MonolithQueueFactory",
+    "NotOwner",
+    "NotSupported",
+    "OffsetOutOfRange",
+    "OutOfSequence",
+    "PartitionDescription",
+    "PartitionFull",
+    "PayloadTooLarge",
+    "ProducerFenced",
+    "ProducerOptions",
+    "Provider",
+    "ProviderPartition",
+    "ProviderUnavailable",
+    "QueueAdmin",
+    "QueueConsumer",
+    "QueueError",
+    "QueueKey",
+    "QueueMessage",
+    "QueueProducer",
+    "QueueReader",
+    "Queues",
+    "Record",
+    "RecordMetadata",
+    "RetryFailed",
+    "RoutedQueue",
+    "Router",
+    "RoutingTable",
+    "RuleEngineQueueFactory",
+    "ServiceQueueFactory",
+    "ServiceType",
+    "Subscription",
+    "SubscriptionCounts",
+    "TopicDescription",
+    "TopicPartitionInfo",
+    "TopicSpec",
+    "Transaction",
+    "TransactionAborted",
+    "TransactionalProducer",
+    "TransportQueueFactory",
+    "UnknownHandler",
+    "UnknownQueue",
+    "UnknownTenant",
+    "UnknownTopic",
+    "VersionControlQueueFactory",
+    "decode",
+    "encode",
+    "open_provider",
+    "open_queues",
+    "queue_factory",
+    "send",
+    "send_and_wait",
+]

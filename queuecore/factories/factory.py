@@ -1,0 +1,121 @@
+"""The factory itself: one class for all kinds."""
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from queuecore.catalogue import Scope, routed_queues
+from queuecore.config.queue_tree import QueueSettings
+from queuecore.errors import ConfigurationError, NotSupported
+from queuecore.factories.channels import Channel
+from queuecore.factories.consumers import Consumers
+from queuecore.factories.kinds import FactoryKind
+from queuecore.factories.producers import Producers
+from queuecore.providers.base import Provider, QueueConsumer, QueueProducer, TopicSpec
+from queuecore.routing import Router, RoutingTable
+from queuecore.topics import (
+    SYSTEM_TENANT,
+    TopicPartitionInfo,
+    group_name,
+    member_topic,
+    notification_group,
+    with_prefix,
+)
+
+_NOTIFICATIONS = ".notifications"
+
+
+def router_of(settings: QueueSettings) -> Router:
+    """Knows the queues of the catalogue."""
+    return Router(RoutingTable(0, routed_queues(settings), hash_name=settings.partitions.hash_function_name))
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFactory(Producers, Consumers):
+    """Makes producers and consumers for one instance of a service. Safe from any thread.
+
+    kind        what it may make
+    provider    where the messages live
+    settings    names, partitions and retention of the topics
+    service_id  which instance: part of the topics that it reads alone
+    router      where an entity's messages go
+    is_owner    whether the provider is closed with the factory
+    """
+
+    kind: FactoryKind
+    provider: Provider
+    settings: QueueSettings
+    service_id: str
+    router: Router
+    is_owner: bool
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    def producer(self, channel: Channel) -> QueueProducer:
+        if not self.kind.may_send(channel):
+            raise self._not_its_own("send to", channel, [one for one in Channel if self.kind.may_send(one)])
+        return self.provider.producer(with_prefix(self.settings.prefix, channel.entry(self.settings).topic))
+
+    def consumer(self, channel: Channel, *, partition: int | None = None, member: str = "") -> QueueConsumer:
+        entry = channel.entry(self.settings)
+        if not self._may_read(channel):
+            raise self._not_its_own("read", channel, [one for one in Channel if self._may_read(one)])
+        if partition is not None and not 0 <= partition < entry.partitions:
+            raise ConfigurationError(f"{entry.topic} has no partition {partition}; it has {entry.partitions}")
+        if entry.scope is Scope.ALONE:
+            topic = with_prefix(self.settings.prefix, entry.topic)
+        else:
+            topic = member_topic(entry.topic, member or self.service_id, self.settings.prefix)
+        return self.provider.consumer(self._group(channel, topic, partition), topic)
+
+    def partitions(self, channel: Channel) -> tuple[TopicPartitionInfo, ...]:
+        """All partitions of a channel that is no family, for `subscribe` and `send`."""
+        entry = channel.entry(self.settings)
+        if entry.queue is None:
+            raise ConfigurationError(f"{entry.topic} is a family of topics; name the one that is meant")
+        return self.router.get_partitions(entry.read_by[0], entry.queue, SYSTEM_TENANT)
+
+    def create_topics(self) -> None:
+        """Create what this service reads and sends to; what exists stays as it is."""
+        self.provider.admin().create_topics(self._specs())
+
+    def close(self) -> None:
+        if self.is_owner:
+            self.provider.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _may_read(self, channel: Channel) -> bool:
+        return not set(self.kind.serves).isdisjoint(channel.entry(self.settings).read_by)
+
+    def _group(self, channel: Channel, topic: str, partition: int | None) -> str:
+        """A topic that one instance reads alone has a group of its own."""
+        prefix, style = self.settings.prefix, self.settings.group_id_style
+        entry = channel.entry(self.settings)
+        if entry.queue is not None:
+            return group_name(entry.read_by[0], entry.queue, None, partition, prefix=prefix, style=style)
+        if entry.scope is Scope.PER_SERVICE and entry.topic.endswith(_NOTIFICATIONS):
+            return notification_group(entry.topic.removesuffix(_NOTIFICATIONS), self.service_id, prefix, style)
+        return topic
+
+    def _specs(self) -> list[TopicSpec]:
+        specs: list[TopicSpec] = []
+        for channel in Channel:
+            entry = channel.entry(self.settings)
+            if entry.scope is Scope.ALONE and (self.kind.may_send(channel) or self._may_read(channel)):
+                specs += entry.specs(self.settings)
+            elif entry.scope is Scope.PER_SERVICE and self._may_read(channel):
+                specs.append(entry.member_spec(self.settings, self.service_id))
+        return specs
+
+    def _not_its_own(self, doing: str, channel: Channel, allowed: list[Channel]) -> NotSupported:
+        names = ", ".join(one.name.lower() for one in allowed)
+        return NotSupported(f"{self.name} cannot {doing} {channel.name.lower()}; it can {doing}: {names}")

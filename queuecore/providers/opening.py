@@ -1,0 +1,57 @@
+"""A provider by its name. Each is imported only when it is asked for: the others' libraries need not be there."""
+
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from queuecore.errors import ConfigurationError
+from queuecore.providers.base import Provider
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
+
+ProviderName = Literal["in-memory", "log", "kafka"]
+PROVIDER_NAMES: Final[tuple[ProviderName, ...]] = get_args(ProviderName)
+
+
+def open_provider(
+    name: ProviderName,
+    *,
+    folder: Path | str | None = None,
+    servers: str | None = None,
+    replication_factor: int = 1,
+    producing: ProducerOptions = DEFAULT_PRODUCING,
+    consuming: ConsumerOptions = DEFAULT_CONSUMING,
+) -> Provider:
+    """Open a provider; close it when done. Open it after a fork, never before.
+
+    in-memory  in this process alone, gone with it
+    log        durable, under `folder`, shared by all processes of the machine that open it
+    kafka      the cluster at `servers` (`host:port,host:port`); what it creates gets `replication_factor` replicas
+
+    ConfigurationError for another name, and for a place that this provider does not want or misses.
+    """
+    _check_place(name, "folder", folder, wanted_by="log")
+    _check_place(name, "servers", servers, wanted_by="kafka")
+    match name:
+        case "in-memory":
+            from queuecore.providers.memory import MemoryProvider
+
+            return MemoryProvider(producing=producing, consuming=consuming)
+        case "log":
+            from queuecore.providers.log import LogProvider
+
+            return LogProvider(Path(str(folder)), producing, consuming)
+        case "kafka":
+            from queuecore.providers.kafka import KafkaProvider
+
+            return KafkaProvider(
+                str(servers), replication_factor=replication_factor, producing=producing, consuming=consuming
+            )
+    raise ConfigurationError(f"there is no provider {name!r}; choose one of {', '.join(PROVIDER_NAMES)}")
+
+
+def _check_place(name: str, argument: str, value: object, wanted_by: ProviderName) -> None:
+    if name == wanted_by and not value:
+        raise ConfigurationError(f"the provider {name} needs {argument}; open it with {argument}='…'")
+    if name != wanted_by and name in PROVIDER_NAMES and value is not None:
+        raise ConfigurationError(
+            f"{argument} is {str(value)!r}, but the provider {name} has none; leave it out, or open {wanted_by!r}"
+        )

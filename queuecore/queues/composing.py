@@ -1,0 +1,59 @@
+"""From what a caller wants to say to a message with an address."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from google.protobuf.message import Message
+
+from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.encoding import encode, origin_headers
+from queuecore.errors import InvalidMessage
+from queuecore.hashing import Entity
+from queuecore.messages import NO_HEADERS, Headers, Key, QueueMessage
+from queuecore.queues.directory import QueueDirectory
+from queuecore.topics import TopicPartitionInfo
+
+Payload = bytes | Message
+
+
+class Addressed(NamedTuple):
+    """A message and where it goes."""
+
+    info: TopicPartitionInfo
+    message: QueueMessage
+
+
+class Composer:
+    """Finds the partition, makes the payload bytes, and says who sends and when. Safe from any thread."""
+
+    def __init__(
+        self, directory: QueueDirectory, producer_id: str, *, debug: bool = False, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._directory = directory
+        self._producer_id = producer_id
+        self._debug = debug
+        self._clock = clock
+
+    def compose(self, queue: str, entity: Entity | None, payload: Payload, headers: Headers = NO_HEADERS) -> Addressed:
+        """UnknownQueue where there is none of that name, InvalidMessage for what cannot be sent. Who sends is
+        said anew, even where headers of a received message are passed on."""
+        origin = origin_headers(self._producer_id, self._clock.now_ms(), debug=self._debug)
+        key = _key_of(entity)
+        if isinstance(payload, bytes):
+            message = QueueMessage(key, payload, {**headers, **origin})
+        elif isinstance(payload, Message):
+            message = encode(payload, key, {**headers, **origin})
+        else:
+            raise InvalidMessage(f"the payload is {type(payload).__name__}; send bytes or a Protocol Buffers message")
+        return Addressed(self._directory.resolve(queue, entity), message)
+
+
+def _key_of(entity: Entity | None) -> Key:
+    if isinstance(entity, str):
+        try:
+            return entity.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidMessage(f"the entity {entity!r} cannot be encoded: {error.reason}; use other text") from None
+    if entity is None or isinstance(entity, UUID | bytes):
+        return entity
+    raise InvalidMessage(f"the entity is {type(entity).__name__}; use a UUID, text, bytes or None")

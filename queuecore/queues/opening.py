@@ -1,0 +1,40 @@
+"""Queues by the name of their provider."""
+
+from pathlib import Path
+
+from queuecore.hashing import DEFAULT_HASH
+from queuecore.providers.opening import ProviderName, open_provider
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
+from queuecore.queues.queues import Queues
+
+
+def open_queues(
+    provider: ProviderName,
+    *,
+    folder: Path | str | None = None,
+    servers: str | None = None,
+    replication_factor: int = 1,
+    producer_id: str | None = None,
+    hash_name: str = DEFAULT_HASH,
+    debug: bool = False,
+    producing: ProducerOptions = DEFAULT_PRODUCING,
+    consuming: ConsumerOptions = DEFAULT_CONSUMING,
+) -> Queues:
+    """Queues on a provider of this name, which is closed with them.
+
+        with open_queues("log", folder="var/queues") as queues:
+            queues.create("orders", partitions=10)
+            queues.publish("orders", "customer-123", b"2 apples").result()
+
+    `folder`, `servers` and `replication_factor` are those of `open_provider`, the rest is explained at `Queues`.
+    """
+    opened = open_provider(
+        provider,
+        folder=folder,
+        servers=servers,
+        replication_factor=replication_factor,
+        producing=producing,
+        consuming=consuming,
+    )
+    hand_over_s = consuming.session_timeout_ms / 2_000
+    return Queues(opened, producer_id=producer_id, hash_name=hash_name, debug=debug, hand_over_s=hand_over_s)

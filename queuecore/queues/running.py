@@ -1,0 +1,115 @@
+"""The thread that reads for a subscription: in the group until it is told to leave, and back in it after an outage."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from typing import Final
+
+from queuecore.errors import QueueError
+from queuecore.queues.desk import Desk
+from queuecore.queues.membership import Membership
+from queuecore.queues.settling import NOT_OURS, Settling
+from queuecore.queues.worker import Worker
+from queuecore.topics import TopicPartitionInfo
+
+logger = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S: Final = 0.2
+_MAX_PAUSE_S: Final = 5.0
+# What leaving a group may take beyond what a handler may.
+_LEAVING_S: Final = 10.0
+
+
+class Runner:
+    """Its methods are safe from any thread."""
+
+    def __init__(
+        self,
+        name: str,
+        infos: Collection[TopicPartitionInfo],
+        worker: Worker,
+        settling: Settling,
+        desk: Desk,
+        stopping: threading.Event,
+        progressed: Callable[[], None],
+    ) -> None:
+        self._name = name
+        self._infos = infos
+        self._worker = worker
+        self._settling = settling
+        self._desk = desk
+        self._stopping = stopping
+        self._progressed = progressed
+        self._deadline = float("inf")
+        # Whether the handler was done in time when this ended.
+        self._is_finished = True
+        self.membership: Membership | None = None
+        self.error: Exception | None = None
+        self.ended = threading.Event()
+        threading.Thread(target=self._run, name=f"{name}-reader", daemon=True).start()
+
+    def stop(self, timeout_s: float) -> bool:
+        """End within the time. False when the handler took longer. The handler itself cannot wait for that."""
+        self._deadline = time.monotonic() + timeout_s
+        self._stopping.set()
+        if not self._settling.commits_first:
+            self._worker.take_no_more()
+        if self._worker.is_this_thread:
+            return True
+        return self.ended.wait(timeout_s + _LEAVING_S) and self._is_finished
+
+    def _run(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            before = self._desk.counter.counts()
+            try:
+                self._is_finished = self._stay()
+            except Exception as error:
+                if not _may_pass(error):
+                    self.error = error
+                    break
+                if before != self._desk.counter.counts():
+                    pause_s = _FIRST_PAUSE_S
+                logger.warning("%s: %s; joins its group again in %.1f s", self._name, error, pause_s)
+                self._stopping.wait(pause_s)
+                pause_s = min(_MAX_PAUSE_S, pause_s * 2)
+        self._end()
+
+    def _stay(self) -> bool:
+        """In the group until told to stop; whether the handler was done in time."""
+        consumer = self._desk.provider.consumer(self._desk.group)
+        membership = Membership(consumer, self._worker, self._settling, self._desk.hand_over_s, self._progressed)
+        with ExitStack() as leaving:
+            leaving.callback(consumer.stop)
+            leaving.callback(self._settling.forget)
+            leaving.callback(self._leave)
+            consumer.subscribe(self._infos, membership)
+            self.membership = membership
+            while not self._stopping.is_set():
+                membership.turn()
+            return membership.finish(self._deadline)
+
+    def _leave(self) -> None:
+        self.membership = None
+        if not self._settling.commits_first:
+            self._worker.discard()
+
+    def _end(self) -> None:
+        left = self._worker.discard()
+        self._worker.stop()
+        if left and self._settling.commits_first:
+            self._desk.counter.add(dropped=left)
+            logger.error("%s: %d messages were committed, and are dropped unhandled", self._name, left)
+        if self.error is not None:
+            logger.error("%s: the subscription has ended: %s", self._name, self.error, exc_info=self.error)
+        elif not self._is_finished:
+            logger.warning("%s: the handler was left behind with the message at hand", self._name)
+        self.ended.set()
+        self._progressed()
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether a new membership may do better: after an outage, or when the group thought we were gone."""
+    return isinstance(error, QueueError) and (error.retryable or isinstance(error, NOT_OURS))

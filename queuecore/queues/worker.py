@@ -1,0 +1,135 @@
+"""The thread that runs a subscription's handler, so that the one that reads can go on being seen by the group."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+
+from queuecore.messages import Record
+from queuecore.queues.handling import Handled
+from queuecore.topics import ProviderPartition
+
+
+class Worker:
+    """Works through what it is given, in order, one message at a time. Its methods are safe from any thread.
+
+    Every message is in exactly one state: waiting, current, handled, or gone (withdrawn, or taken by `take_handled`).
+    """
+
+    def __init__(self, handle: Callable[[Record], Handled | None], name: str) -> None:
+        self._handle = handle
+        self._changed = threading.Condition()
+        self._waiting: deque[Record] = deque()
+        self._current: Record | None = None
+        # Whether what becomes of the current one still matters.
+        self._is_current_wanted = True
+        # Whether somebody waits for the current one in particular. Otherwise nobody is woken for a single message.
+        self._is_current_awaited = False
+        self._handled: list[Handled] = []
+        self._failure: Exception | None = None
+        self._is_full = self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_this_thread(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def give(self, records: Iterable[Record]) -> None:
+        with self._changed:
+            if not self._is_full:
+                self._waiting.extend(records)
+                self._changed.notify_all()
+
+    def take_no_more(self) -> None:
+        """Forget what waits and whatever is given from now on; the message at hand is finished."""
+        with self._changed:
+            self._is_full = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def take_handled(self) -> list[Handled]:
+        """What was handled since the last time, in order. Raises what stopped the thread, if anything did: then a
+        defect of ours, not of a handler's."""
+        with self._changed:
+            if self._failure is not None:
+                raise self._failure
+            handled, self._handled = self._handled, []
+            return handled
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """True when nothing waits and nothing is under way, within the time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and self._current is None, timeout_s)
+
+    def withdraw(self, places: Collection[ProviderPartition] | None, timeout_s: float) -> bool:
+        """Take back what waits of these partitions, or of all, and wait for the one under way. False when that took too
+        long: then what becomes of it is ignored."""
+        with self._changed:
+            self._waiting = deque(one for one in self._waiting if not _is_of(one, places))
+            self._changed.notify_all()
+            self._is_current_awaited = True
+            is_done = self._changed.wait_for(lambda: not self._is_under_way(places), timeout_s)
+            self._is_current_awaited = False
+            if not is_done:
+                self._is_current_wanted = False
+            return is_done
+
+    def discard(self, places: Collection[ProviderPartition] | None = None) -> int:
+        """Forget everything of these partitions, or all: handled or not. How many were not."""
+        with self._changed:
+            kept = deque(one for one in self._waiting if not _is_of(one, places))
+            gone, self._waiting = len(self._waiting) - len(kept), kept
+            self._handled = [one for one in self._handled if not _is_of(one.record, places)]
+            if self._is_under_way(places):
+                self._is_current_wanted = False
+            self._changed.notify_all()
+            return gone
+
+    def stop(self) -> None:
+        """End with the message at hand. What waits is forgotten."""
+        with self._changed:
+            self._is_stopped = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def _is_under_way(self, places: Collection[ProviderPartition] | None) -> bool:
+        return self._current is not None and _is_of(self._current, places)
+
+    def _run(self) -> None:
+        while (record := self._next()) is not None:
+            try:
+                self._finish(self._handle(record))
+            except Exception as error:
+                self._fail(error)
+
+    def _next(self) -> Record | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_stopped)
+            if self._is_stopped:
+                return None
+            self._current = self._waiting.popleft()
+            self._is_current_wanted = True
+            return self._current
+
+    def _finish(self, handled: Handled | None) -> None:
+        with self._changed:
+            self._current = None
+            if handled is None:
+                # Not done, so nothing that follows it may be done either.
+                self._waiting.clear()
+            elif self._is_current_wanted:
+                self._handled.append(handled)
+            if not self._waiting or self._is_current_awaited:
+                self._changed.notify_all()
+
+    def _fail(self, error: Exception) -> None:
+        with self._changed:
+            self._failure = error
+            self._current = None
+            self._is_stopped = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+
+def _is_of(record: Record, places: Collection[ProviderPartition] | None) -> bool:
+    return places is None or (record.topic, record.partition) in places
