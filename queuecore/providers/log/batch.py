@@ -199,12 +199,9 @@ def decode_records(header: BatchHeader, raw: bytes, position: int, topic: str, p
     return list(map(tuple.__new__, repeat(Record), zip(offsets, timestamps, data, range(count), repeat(source))))
 
 
-def keys_as_bytes(records: Sequence[Record]) -> list[bytes | None]:
-    """The keys of records that `decode_records` made of one batch, without making UUIDs."""
-    if not records:
-        return []
-    column = cast(BatchSource, records[0][4]).keys
-    return [column.bytes_at(index) for index in range(len(records))]
+def keys_as_bytes(records: Sequence[Record]) -> Sequence[bytes | None]:
+    """The keys of all the records that `decode_records` made of one batch, without making UUIDs."""
+    return cast(BatchSource, records[0][4]).keys.as_bytes(len(records)) if records else ()
 
 
 def _assemble(

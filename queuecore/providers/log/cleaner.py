@@ -13,7 +13,7 @@ from queuecore.providers.base import TopicSpec
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.cleaning import clean_partition
 from queuecore.providers.log.compaction import compact_partition
-from queuecore.providers.log.files import FileLock
+from queuecore.providers.log.files import FileLock, partition_dir
 from queuecore.providers.log.groups import Groups
 from queuecore.providers.log.membership import sweep_members
 from queuecore.providers.log.reader import Outcome
@@ -64,6 +64,8 @@ class Cleaner:
 
     def _clean_partition(self, place: ProviderPartition, spec: TopicSpec) -> None:
         now_ms, is_stopping = self._clock.now_ms(), self._is_stopping.is_set
+        if not partition_dir(self._root, place).is_dir():
+            return  # a writer would make it
         try:
             clean_partition(self._root, place, spec, now_ms)
             if spec.is_compacted:

@@ -50,8 +50,8 @@ class DataForm(IntEnum):
 class KeyColumn(Protocol):
     def at(self, index: int) -> Key: ...
 
-    def bytes_at(self, index: int) -> bytes | None:
-        """The key's bytes, whether it is a UUID or not, without making one: what compaction tells keys apart by."""
+    def as_bytes(self, count: int) -> Sequence[bytes | None]:
+        """All keys' bytes, of UUIDs too, without making those: what compaction tells keys apart by."""
 
 
 class HeaderColumn(Protocol):
@@ -62,8 +62,8 @@ class NoKeys:
     def at(self, index: int) -> Key:  # noqa: ARG002
         return None
 
-    def bytes_at(self, index: int) -> bytes | None:  # noqa: ARG002
-        return None
+    def as_bytes(self, count: int) -> Sequence[bytes | None]:
+        return [None] * count
 
 
 class UuidKeys(NamedTuple):
@@ -72,8 +72,8 @@ class UuidKeys(NamedTuple):
     def at(self, index: int) -> Key:
         return UUID(bytes=self.column[16 * index : 16 * index + 16])
 
-    def bytes_at(self, index: int) -> bytes | None:
-        return self.column[16 * index : 16 * index + 16]
+    def as_bytes(self, count: int) -> Sequence[bytes | None]:
+        return _equal_parts(16, count).unpack(self.column)
 
 
 class MixedKeys(NamedTuple):
@@ -86,8 +86,10 @@ class MixedKeys(NamedTuple):
             return None
         return UUID(bytes=self.blobs[index]) if kind == _KIND_UUID else self.blobs[index]
 
-    def bytes_at(self, index: int) -> bytes | None:
-        return None if self.kinds[index] == _KIND_NONE else self.blobs[index]
+    def as_bytes(self, count: int) -> Sequence[bytes | None]:
+        if _KIND_NONE not in self.kinds:
+            return self.blobs
+        return [self.blobs[index] if self.kinds[index] != _KIND_NONE else None for index in range(count)]
 
 
 class NoHeaders:

@@ -62,9 +62,10 @@ def compact_partition(
         if not _is_worth_it(surveyed, compacted_to, min_cleanable_ratio):
             return False
         for group in plan_groups(survey, spec.segment_bytes):
-            if is_stopping():
-                return False
-            _rewrite(writer, directory, group, survey)
+            with closing(Rewrite(directory, group)) as rewrite:
+                if not rewrite.fill(survey, is_stopping):
+                    return False
+                rewrite.take_place(writer)
         catalog.set_compacted_to(place, surveyed[-1].end_offset)
         logger.info("%s: compacted %d segments, up to offset %d", place, len(surveyed), surveyed[-1].end_offset)
         return True
@@ -102,9 +103,3 @@ def _size(segments: Iterable[ClosedSegment]) -> int:
 
 def _changes(one: Surveyed, survey: Survey) -> bool:
     return one.has_origins or survey.kept_of(one).records < one.all.records
-
-
-def _rewrite(writer: PartitionWriter, directory: Path, group: Sequence[ClosedSegment], survey: Survey) -> None:
-    with closing(Rewrite(directory, group)) as rewrite:
-        rewrite.fill(survey)
-        rewrite.take_place(writer)

@@ -1,7 +1,7 @@
 """Writing closed segments anew, with what compaction keeps of them."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from queuecore.messages import Record
@@ -40,9 +40,12 @@ class Rewrite:
         self._kept_bytes = 0
         self._compression: Compression = "none"
 
-    def fill(self, survey: Survey) -> None:
-        """Write what is to be kept, and have it on disk. It stands for all offsets of its sources, up to the last."""
+    def fill(self, survey: Survey, is_stopping: Callable[[], bool]) -> bool:
+        """Write what is to be kept, and have it on disk; False when that was stopped before the end. It stands for all
+        offsets of its sources, up to the last."""
         for source in self._sources:
+            if is_stopping():
+                return False
             for header, raw, position in batches_of(self._directory, source.base):
                 kept = survey.keep(header, raw, position)
                 if len(kept) == header.records and header.body_size >= _FULL_BYTES // 4:
@@ -58,6 +61,7 @@ class Rewrite:
             latest_ms = max(source.latest_ms for source in self._sources)
             self._segment.write(NO_RECORDS.header(end - 1, 1, latest_ms, ANONYMOUS), NO_RECORDS.body)
         self._segment.finish()
+        return True
 
     def take_place(self, writer: PartitionWriter) -> None:
         """Replace the sources. After a death at any point the partition can be read: while sources remain that the new

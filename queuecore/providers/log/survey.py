@@ -57,8 +57,8 @@ class Survey:
         self._beginning = beginning
         self._tombstones_since_ms = tombstones_since_ms
         # Offset and size of each key's last record, in one number: there may be millions of them.
-        self._last: dict[bytes, int] = {}
-        self._old_tombstones: dict[bytes, int] = {}
+        self._last: dict[bytes | None, int] = {}
+        self._old_tombstones: dict[bytes | None, int] = {}
         self._kept: list[int] = []
         self.segments: list[Surveyed] = []
 
@@ -82,6 +82,7 @@ class Survey:
         for key, last in self._old_tombstones.items():
             if self._last[key] == last:
                 del self._last[key]
+        self._last.pop(None, None)
         self._kept = sorted(self._last.values())
 
     def kept_of(self, surveyed: Surveyed) -> Load:
@@ -97,32 +98,32 @@ class Survey:
         if not self._is_visible(header):
             return []
         records = decode_records(header, raw, position, *self._place)
+        keys = keys_as_bytes(records)
+        lasts = map(self._last.get, keys)
         return [
             record
-            for record, key in zip(records, keys_as_bytes(records), strict=True)
-            if record.offset >= self._beginning and (key is None or self._last.get(key) == _packed(record))
+            for record, key, packed, last in zip(records, keys, _packed(records), lasts, strict=True)
+            if packed == last or (key is None and record.offset >= self._beginning)
         ]
 
     def _take(self, records: list[Record]) -> list[Record]:
         """Note which are the last of their keys so far; those that have no key."""
-        keyless = []
-        for record, key in zip(records, keys_as_bytes(records), strict=True):
-            if record.offset < self._beginning:
-                continue
-            if key is None:
-                keyless.append(record)
-                continue
-            self._last[key] = _packed(record)
-            if record.timestamp_ms < self._tombstones_since_ms and record.is_tombstone:
-                self._old_tombstones[key] = _packed(record)
-        return keyless
+        found = list(zip(keys_as_bytes(records), _packed(records), records, strict=True))
+        if records and records[0].offset < self._beginning:
+            found = [one for one in found if one[2].offset >= self._beginning]
+        self._last.update((key, packed) for key, packed, _ in found)
+        self._old_tombstones.update((key, packed) for key, packed, record in found if self._is_old_tombstone(record))
+        return [record for key, _, record in found if key is None]
+
+    def _is_old_tombstone(self, record: Record) -> bool:
+        return not record[2] and record.timestamp_ms < self._tombstones_since_ms and record.is_tombstone
 
     def _is_visible(self, header: BatchHeader) -> bool | None:
         return header.transaction == NO_TRANSACTION or self._outcome(header.transaction)
 
 
-def _packed(record: Record) -> int:
-    return record[0] << _SIZE_BITS | len(record[2])
+def _packed(records: list[Record]) -> list[int]:
+    return [record[0] << _SIZE_BITS | len(record[2]) for record in records]
 
 
 def _load(records: list[Record]) -> Load:
