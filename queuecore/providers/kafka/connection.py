@@ -9,19 +9,19 @@ from confluent_kafka import KafkaError, KafkaException
 
 from queuecore.errors import (
     ConfigurationError,
+    GroupActive,
+    InvalidMessage,
     InvalidName,
     NotOwner,
+    OffsetOutOfRange,
     PayloadTooLarge,
     ProviderUnavailable,
     QueueError,
     UnknownTopic,
 )
-from queuecore.providers.kafka.codes import MEANING
+from queuecore.providers.kafka.codes import MEANING, CoordinatorMoves
 
 logger = logging.getLogger("queuecore.providers.kafka")
-
-# What a broker takes unless its administrator changed `message.max.bytes`.
-MAX_REQUEST_BYTES: Final = 1024 * 1024
 
 Setting = str | int | float | bool
 Client = TypeVar("Client")
@@ -29,8 +29,12 @@ Client = TypeVar("Client")
 _REMEDY: Final[dict[type[QueueError], str]] = {
     UnknownTopic: "create the topic first",
     InvalidName: "use at most 249 ASCII letters, digits, '.', '_' and '-'",
-    PayloadTooLarge: f"{MAX_REQUEST_BYTES} bytes with key and headers is the most",
+    InvalidMessage: "a compacted topic takes no message without a key",
+    PayloadTooLarge: "send less, or raise the topic's max.message.bytes",
+    OffsetOutOfRange: "ask for the beginning and the end first",
     NotOwner: "another consumer of the group will get its records",
+    GroupActive: "stop the group's consumers first",
+    CoordinatorMoves: "try again in a moment",
     ConfigurationError: "change the setting, or what the brokers allow this client",
 }
 

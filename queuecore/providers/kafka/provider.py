@@ -1,13 +1,19 @@
 """The `kafka` provider as a whole."""
 
 import threading
+from typing import Final
 
-from queuecore.errors import ConfigurationError
+from queuecore.errors import ConfigurationError, NotSupported
+from queuecore.providers.base import Capabilities, TransactionalProducer
 from queuecore.providers.kafka.admin import KafkaAdmin
 from queuecore.providers.kafka.connection import Connection
 from queuecore.providers.kafka.consumer import KafkaConsumer
+from queuecore.providers.kafka.delivery import Delivery
 from queuecore.providers.kafka.producer import KafkaProducer
 from queuecore.providers.kafka.reader import KafkaReader
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
+
+CAPABILITIES: Final = Capabilities(durable=True, transactions=False, compaction=True, group_strategies=True)
 
 
 class KafkaProvider:
@@ -24,36 +30,50 @@ class KafkaProvider:
         client_id: str = "switchyard",
         replication_factor: int = 1,
         timeout_s: float = 15,
+        producing: ProducerOptions = DEFAULT_PRODUCING,
+        consuming: ConsumerOptions = DEFAULT_CONSUMING,
     ) -> None:
         if not bootstrap_servers.strip():
             raise ConfigurationError("Kafka has no bootstrap servers; name at least one, as host:port")
         self._connection = Connection(bootstrap_servers, client_id, timeout_s)
         self._replication_factor = replication_factor
+        self._producing = producing
+        self._consuming = consuming
         self._lock = threading.Lock()
-        self._producer: KafkaProducer | None = None
+        self._delivery: Delivery | None = None
         self._admin: KafkaAdmin | None = None
 
-    def producer(self) -> KafkaProducer:
-        """The process's one producer: whoever sends through it shares its batches."""
-        with self._lock:
-            if self._producer is None:
-                self._producer = KafkaProducer(self._connection)
-            return self._producer
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
 
-    def consumer(self, group: str) -> KafkaConsumer:
-        return KafkaConsumer(self._connection, group, self.admin().check)
+    def producer(self, default_topic: str = "") -> KafkaProducer:
+        """All producers of the process share batches."""
+        with self._lock:
+            if self._delivery is None:
+                self._delivery = Delivery(self._connection, self._producing)
+            return KafkaProducer(self._delivery, default_topic)
+
+    def transactional_producer(self, transactional_id: str) -> TransactionalProducer:
+        raise NotSupported(
+            f"no transactions for {transactional_id!r}: this provider has none on Kafka yet; use at_least_once"
+        )
+
+    def consumer(self, group: str, topic: str = "") -> KafkaConsumer:
+        return KafkaConsumer(self._connection, group, topic, self._consuming, self.admin().check)
 
     def reader(self) -> KafkaReader:
-        return KafkaReader(self._connection)
+        return KafkaReader(self._connection, self._consuming)
 
     def admin(self) -> KafkaAdmin:
         with self._lock:
             if self._admin is None:
-                self._admin = KafkaAdmin(self._connection, self._replication_factor)
+                limit = self._producing.max_request_size
+                self._admin = KafkaAdmin(self._connection, self._replication_factor, limit)
             return self._admin
 
     def close(self) -> None:
-        """Stop the producer. Consumers and readers are their users' to stop."""
+        """Stop the producers. Consumers and readers are their users' to stop."""
         with self._lock:
-            if self._producer is not None:
-                self._producer.stop()
+            if self._delivery is not None:
+                self._delivery.stop()

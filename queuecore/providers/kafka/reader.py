@@ -1,13 +1,14 @@
 """Reading without a group."""
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import OffsetOutOfRange, ProviderUnavailable
 from queuecore.messages import Record
 from queuecore.providers.kafka.codes import END_OF_PARTITION
 from queuecore.providers.kafka.connection import Connection, Setting
-from queuecore.providers.kafka.records import to_record
+from queuecore.providers.kafka.records import to_kafka, to_records
+from queuecore.providers.options import ConsumerOptions
 from queuecore.topics import ProviderPartition
 
 _SETTINGS: dict[str, Setting] = {
@@ -23,13 +24,13 @@ _SETTINGS: dict[str, Setting] = {
 class KafkaReader:
     """Reads any partition up to what was stored when the read began. For one thread."""
 
-    def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, connection: Connection, options: ConsumerOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self._connection = connection
         self._clock = clock
-        self._consumer = connection.open(Consumer, _SETTINGS)
+        self._consumer = connection.open(Consumer, {**_SETTINGS, "isolation.level": options.isolation})
 
     def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
-        place = TopicPartition(partition.topic, partition.partition, offset)
+        place = to_kafka(partition, offset)
         try:
             beginning, end = self._consumer.get_watermark_offsets(place, self._connection.timeout_s)
             if offset < beginning:
@@ -53,20 +54,21 @@ class KafkaReader:
         """Up to `end` or the end of the partition, whichever comes first: the last offsets may hold no record
         (a transaction's marker, a record removed by compaction)."""
         deadline = self._clock.monotonic() + self._connection.timeout_s
-        records: list[Record] = []
-        while len(records) < max_records:
+        messages: list[Message] = []
+        at_end = False
+        while not at_end and len(messages) < max_records:
             message = self._consumer.poll(max(0.0, deadline - self._clock.monotonic()))
             if message is None:
                 raise ProviderUnavailable(
                     f"cannot read {partition}: Kafka at {self._connection.bootstrap_servers} gave nothing for "
                     f"{self._connection.timeout_s:g} s; check that the partition has a leader"
                 )
-            if _is_end(message):
-                break
-            records.append(to_record(message))
-            if records[-1].offset >= end - 1:
-                break
-        return records
+            # `consume` waits until it is full or its time is over, so only the first message may be waited for.
+            for one in [message, *self._consumer.consume(max_records - len(messages) - 1, 0)]:
+                at_end = at_end or _is_end(one) or (one.offset() or 0) >= end - 1
+                if not _is_end(one):
+                    messages.append(one)
+        return [record for record in to_records(messages) if record.offset < end]
 
 
 def _is_end(message: Message) -> bool:

@@ -1,20 +1,34 @@
-"""What of the Kafka provider can be seen without a broker: keys, errors, and a broker that is not there."""
+"""What of the Kafka provider can be seen without a broker: errors, and a broker that is not there."""
 
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from uuid import UUID, uuid4
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from queuecore.errors import ConfigurationError, InvalidName, NotOwner, PayloadTooLarge, ProviderUnavailable, QueueError
-from queuecore.messages import Key, QueueMessage
+from queuecore.errors import (
+    ConfigurationError,
+    GroupActive,
+    InvalidMessage,
+    InvalidName,
+    NotOwner,
+    NotSupported,
+    OffsetOutOfRange,
+    PayloadTooLarge,
+    ProviderUnavailable,
+    QueueError,
+    UnknownTopic,
+)
+from queuecore.messages import QueueMessage
 from queuecore.providers.base import Provider, TopicSpec
 from queuecore.providers.kafka import KafkaProvider
+from queuecore.providers.kafka.codes import MEANING
 from queuecore.providers.kafka.connection import Connection, Setting
+from queuecore.providers.kafka.delivery import Delivery
 from queuecore.providers.kafka.producer import KafkaProducer
-from queuecore.providers.kafka.records import decode_key, encode_headers, encode_key
+from queuecore.providers.options import ProducerOptions
 from queuecore.sending import send, send_and_wait
 from queuecore.testing.waiting import DEADLINE_S
 from queuecore.topics import TopicPartitionInfo
@@ -22,27 +36,6 @@ from queuecore.topics import TopicPartitionInfo
 INFO = TopicPartitionInfo("topic", 0)
 PLACE = INFO.place
 MESSAGE = QueueMessage(None, b"x")
-
-
-# --- keys and headers
-
-
-@pytest.mark.parametrize("key", [uuid4(), b"device-7", b"", b"784f394c", b"\xff" * 36, None], ids=repr)
-def test_a_key_survives(key: Key) -> None:
-    assert decode_key(encode_key(key)) == key
-
-
-def test_a_uuid_key_is_written_as_text() -> None:
-    text = b"784f394c-42b6-435a-983c-b7beff2784f9"
-    assert encode_key(UUID(text.decode())) == text
-    assert decode_key(text.upper()) == text.upper()
-    assert decode_key(text.replace(b"-", b"")) == text.replace(b"-", b"")
-
-
-@pytest.mark.parametrize("name", ["a\0b", "\udc80"], ids=repr)
-def test_a_header_name_the_library_would_spoil_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r"NUL|surrogates"):
-        encode_headers({name: b""})
 
 
 # --- errors
@@ -56,6 +49,11 @@ def test_a_header_name_the_library_would_spoil_is_refused(name: str) -> None:
         (KafkaError.REBALANCE_IN_PROGRESS, NotOwner),
         (KafkaError.MSG_SIZE_TOO_LARGE, PayloadTooLarge),
         (KafkaError.TOPIC_EXCEPTION, InvalidName),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, UnknownTopic),
+        (KafkaError.INVALID_RECORD, InvalidMessage),
+        (KafkaError.OFFSET_OUT_OF_RANGE, OffsetOutOfRange),
+        (KafkaError.GROUP_SUBSCRIBED_TO_TOPIC, GroupActive),
+        (KafkaError.INCONSISTENT_GROUP_PROTOCOL, ConfigurationError),
         (KafkaError.INVALID_REPLICATION_FACTOR, ConfigurationError),
         (KafkaError._TRANSPORT, ProviderUnavailable),
         (KafkaError.NOT_ENOUGH_REPLICAS, ProviderUnavailable),
@@ -68,6 +66,20 @@ def test_what_a_broker_says_becomes_our_error(code: int, kind: type[QueueError])
         assert type(told) is kind
         assert str(told).startswith("cannot do it: ")
         assert "; " in str(told), "a message names the remedy"
+
+
+@pytest.mark.parametrize("code", MEANING)
+def test_every_error_has_a_remedy(code: int) -> None:
+    told = Connection("kafka.example:9092", "test", 1).explain(KafkaError(code), "do it")
+    assert isinstance(told, MEANING[code])
+    assert "; " in str(told)
+
+
+def test_there_are_no_transactions_yet() -> None:
+    with closing(KafkaProvider("127.0.0.1:1")) as provider:
+        assert not provider.capabilities.transactions
+        with pytest.raises(NotSupported, match="mine"):
+            provider.transactional_producer("mine")
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
@@ -98,10 +110,20 @@ def read(provider: Provider) -> None:
 
 ASKING: dict[str, Callable[[Provider], object]] = {
     "create": lambda provider: provider.admin().create_topics([TopicSpec("topic.0")]),
+    "alter": lambda provider: provider.admin().alter_topics([TopicSpec("topic.0")]),
+    "delete": lambda provider: provider.admin().delete_topics(["topic.0"]),
     "topics": lambda provider: provider.admin().topics(),
+    "describe": lambda provider: provider.admin().describe_topics(["topic.0"]),
+    "delete records": lambda provider: provider.admin().delete_records({PLACE: 1}),
+    "beginning": lambda provider: provider.admin().beginning_offsets([PLACE]),
     "end": lambda provider: provider.admin().end_offsets([PLACE]),
+    "times": lambda provider: provider.admin().offsets_for_times({PLACE: 1}),
     "committed": lambda provider: provider.admin().committed_offsets({"group": [PLACE]}),
+    "alter offsets": lambda provider: provider.admin().alter_group_offsets("group", {PLACE: 1}),
+    "delete offsets": lambda provider: provider.admin().delete_group_offsets("group", [PLACE]),
+    "groups": lambda provider: provider.admin().groups(),
     "subscribe": lambda provider: provider.consumer("group").subscribe([INFO]),
+    "subscribe to a topic": lambda provider: provider.consumer("group", "topic.0").subscribe(),
     "read": read,
     "send": lambda provider: send_and_wait(provider.producer(), INFO, MESSAGE, DEADLINE_S),
 }
@@ -124,11 +146,31 @@ class SmallBuffer(Connection):
 
 
 def test_a_full_buffer_refuses_and_stopping_answers_those_who_wait(nobody: str) -> None:
-    producer = KafkaProducer(SmallBuffer(nobody, "test", 0.5))
+    delivery = Delivery(SmallBuffer(nobody, "test", 0.5), ProducerOptions(max_block_ms=10))
+    producer = KafkaProducer(delivery, "")
     waiting = [send(producer, INFO, MESSAGE) for _ in range(2)]
     with pytest.raises(ProviderUnavailable, match=rf"3 messages wait for Kafka at {nobody} and there is no room"):
         send(producer, INFO, MESSAGE)
     assert not producer.flush(0)
-    producer.stop()
+    delivery.stop()
     for future in waiting:
         assert isinstance(future.exception(0), ProviderUnavailable)
+
+
+def test_a_message_of_the_wrong_types_fails_its_own_callback_only(nobody: str) -> None:
+    with closing(KafkaProvider(nobody, timeout_s=0.5)) as provider:
+        producer = provider.producer()
+        wrong: list[Any] = [QueueMessage(7, b""), QueueMessage(None, 7), QueueMessage(None, b"", {"a": None})]
+        for message in [*wrong, QueueMessage(None, memoryview(b"data"))]:
+            assert type(send(producer, INFO, message).exception(DEADLINE_S)) is InvalidMessage
+        assert producer.flush(DEADLINE_S)
+
+
+def test_stopping_a_producer_leaves_the_others_as_they_are(nobody: str) -> None:
+    with closing(KafkaProvider(nobody, timeout_s=0.5)) as provider:
+        one, other = provider.producer("one"), provider.producer("other")
+        one.stop()
+        with pytest.raises(ProviderUnavailable, match="stopped"):
+            send(one, INFO, MESSAGE)
+        assert isinstance(send(other, INFO, MESSAGE).exception(DEADLINE_S), ProviderUnavailable)
+        assert (one.default_topic, other.default_topic) == ("one", "other")

@@ -1,0 +1,102 @@
+"""What the group has given to one of its members."""
+
+from collections.abc import Callable, Iterable, Set
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from queuecore.errors import NotOwner
+from queuecore.providers.base import AssignmentListener
+from queuecore.providers.kafka.intake import Intake
+from queuecore.providers.kafka.records import from_kafka, place_of, to_kafka
+from queuecore.topics import ProviderPartition
+
+Tell = Callable[[frozenset[ProviderPartition]], None]
+
+
+class Assignment:
+    """Which partitions are held, and how far each is read. For the consumer's thread.
+
+    Partitions are given and taken in callbacks the library runs inside `Consumer.poll` and `consume`. With an
+    incremental strategy they name what changes, otherwise all there is. What the group gives and nobody here wants
+    is never handed to the library, so it is not read.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        wanted: Set[ProviderPartition] | None,
+        intake: Intake,
+        listener: AssignmentListener | None,
+        *,
+        incremental: bool,
+    ) -> None:
+        self.held: set[ProviderPartition] = set()
+        self.paused: set[ProviderPartition] = set()
+        # The offset after the last record given out, or the one sought.
+        self.positions: dict[ProviderPartition, int] = {}
+        self.listener = listener
+        # Whether the listener is being told just now.
+        self.is_telling = False
+        self._group = group
+        self._wanted = wanted
+        self._intake = intake
+        self._incremental = incremental
+
+    def require(self, places: Iterable[ProviderPartition]) -> None:
+        """NotOwner unless all of them are held."""
+        for place in places:
+            if place not in self.held:
+                raise not_owner(self._group, place)
+
+    def given_out(self, messages: Iterable[Message]) -> None:
+        """Remember how far each partition is read."""
+        last = {(message.topic(), message.partition()): message for message in messages}
+        for message in last.values():
+            self.positions[place_of(message)] = (message.offset() or 0) + 1
+
+    def assigned(self, client: Consumer, partitions: list[TopicPartition]) -> None:
+        given = frozenset(map(from_kafka, partitions))
+        if self._wanted is not None:
+            given &= self._wanted
+        assign = client.incremental_assign if self._incremental else client.assign
+        assign([to_kafka(place) for place in given])
+        self.held |= given
+        self._tell(None if self.listener is None else self.listener.assigned, given)
+
+    def revoked(self, client: Consumer, partitions: list[TopicPartition]) -> None:
+        self._give_up(client, partitions, None if self.listener is None else self.listener.revoked)
+
+    def lost(self, client: Consumer, partitions: list[TopicPartition]) -> None:
+        self._give_up(client, partitions, None if self.listener is None else self.listener.lost)
+
+    def _give_up(self, client: Consumer, partitions: list[TopicPartition], tell: Tell | None) -> None:
+        """What is not committed by the end of this is the next owner's to deliver again."""
+        taken = self.held & frozenset(map(from_kafka, partitions))
+        try:
+            self._tell(tell, frozenset(taken))
+        finally:
+            self._forget(taken)
+            if self._incremental:
+                client.incremental_unassign([to_kafka(place) for place in taken])
+            else:
+                client.unassign()
+
+    def _tell(self, tell: Tell | None, places: frozenset[ProviderPartition]) -> None:
+        if tell is None or not places:
+            return
+        self.is_telling = True
+        try:
+            tell(places)
+        finally:
+            self.is_telling = False
+
+    def _forget(self, places: set[ProviderPartition]) -> None:
+        self.held -= places
+        self.paused -= places
+        self._intake.drop(places)
+        for place in places:
+            self.positions.pop(place, None)
+
+
+def not_owner(group: str, place: ProviderPartition) -> NotOwner:
+    return NotOwner(f"group {group} does not hold {place} here; another consumer will get its records", group=group)
