@@ -1,14 +1,11 @@
-"""kill -9 of writers at random points: what was acknowledged is there, once and in order, and all readers agree."""
+"""kill -9 of writers at the worst points: what was acknowledged is there, once and in order, and all readers agree."""
 
-import os
 import random
 import threading
+import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from multiprocessing import get_context
+from contextlib import closing
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,17 +13,22 @@ import pytest
 
 from queuecore.errors import QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
-from queuecore.providers.base import DAY_MS, TopicSpec
+from queuecore.providers.base import TopicSpec
 from queuecore.providers.log import LogProvider
+from queuecore.providers.log.batch import encode_body
 from queuecore.providers.log.reader import PartitionReader
+from queuecore.providers.log.times import offset_for_time
 from queuecore.providers.log.writer import PartitionWriter
-from queuecore.testing.waiting import DEADLINE_S, wait_until
+from queuecore.providers.options import ProducerOptions
+from queuecore.testing.waiting import DEADLINE_S
 from queuecore.topics import TopicPartitionInfo
+from tests.processes import Child
+from tests.reliability.fleet import SEED, Work, keep_alive_and_kill
 
 INFO = TopicPartitionInfo("crash", 0)
 PLACE = INFO.place
-SEGMENT_BYTES = 400_000
-KILLS = [pytest.param(15, id="15 kills"), pytest.param(200, id="200 kills", marks=pytest.mark.full)]
+# So small that kills hit rolls too.
+SEGMENT_BYTES = 30_000
 
 
 class Acknowledged(NamedTuple):
@@ -35,135 +37,134 @@ class Acknowledged(NamedTuple):
     offset: int
 
 
-def message(writer: int, number: int, noise: random.Random) -> QueueMessage:
-    """Mostly small; now and then so large that the kernel can be stopped in the middle of writing it."""
-    size = noise.choice([10, 100, 1_000, 50_000, 200_000])
-    return QueueMessage(None, f"{writer} {number} ".encode() + bytes(size))
+class Written(NamedTuple):
+    """What a message says of itself: whose it is, which one, and which of its batch."""
+
+    writer: int
+    number: int
+    index: int
+    of: int
 
 
-def append_directly(root: Path, writer: int, acknowledged: Connection) -> None:
-    """Append batch after batch to small segments, so that kills hit rolls too."""
-    noise = random.Random(writer)
+def message(one: Written, chance: random.Random) -> QueueMessage:
+    """Mostly small; now and then so large that a write of it takes the kernel a while."""
+    size = chance.choice([0, 10, 10, 100, 100, 1_000, 5_000, 60_000])
+    head = " ".join(map(str, one)).encode() + b" "
+    return QueueMessage(None, head + random.Random(zlib.crc32(head)).randbytes(size))
+
+
+def written(record: Record) -> Written:
+    *head, noise = record.data.split(b" ", len(Written._fields))
+    raw = b" ".join(head) + b" "
+    assert noise == random.Random(zlib.crc32(raw)).randbytes(len(noise)), "bytes are not those that were sent"
+    return Written(*map(int, head))
+
+
+# --- writers
+
+
+def append_directly(parent: Connection, root: Path, writer: int, chance: random.Random) -> None:
+    """Batch after batch, with and without waiting for the disk."""
     number = 0
     partition = PartitionWriter(root, PLACE, SEGMENT_BYTES)
-    while True:
-        batch = [message(writer, number + index, noise) for index in range(noise.randint(1, 3))]
-        base = partition.append(batch, 0, sync=noise.random() < 0.2, retention_ms=DAY_MS)
-        acknowledged.send([Acknowledged(writer, number + index, base + index) for index in range(len(batch))])
-        number += len(batch)
+    for _ in range(40):
+        count = chance.randint(1, 3)
+        batch = [message(Written(writer, number + index, index, count), chance) for index in range(count)]
+        compression = chance.choice(["none", "none", "lz4", "zstd"])
+        base = partition.append(encode_body(batch, compression), chance.randint(0, 1_000), sync=chance.random() < 0.3)
+        parent.send([Acknowledged(writer, number + index, base + index) for index in range(count)])
+        number += count
 
 
-def send_through_a_provider(root: Path, writer: int, acknowledged: Connection) -> None:
-    """Send as a program does, many at once, and tell of each when its callback comes."""
-    noise = random.Random(writer)
-    room = threading.Semaphore(20)
+def send_through_a_provider(parent: Connection, root: Path, writer: int, chance: random.Random) -> None:
+    """As a program does, many at once, and tell of each when its callback comes."""
+    telling = threading.Lock()
 
-    def answer_to(number: int) -> Callable[[RecordMetadata | None, QueueError | None], None]:
+    def send(number: int) -> None:
         def answer(metadata: RecordMetadata | None, error: QueueError | None) -> None:
-            room.release()
-            if metadata is None:
-                os._exit(1)
-            acknowledged.send([Acknowledged(writer, number, metadata.offset)])
+            assert metadata is not None, error
+            with telling:
+                parent.send([Acknowledged(writer, number, metadata.offset)])
 
-        return answer
+        producer.send(INFO, message(Written(writer, number, 0, 1), chance), answer)
 
-    producer = LogProvider(root).producer()
-    number = 0
-    while True:
-        room.acquire()
-        producer.send(INFO, message(writer, number, noise), answer_to(number))
-        number += 1
+    options = ProducerOptions(acks=chance.choice(["1", "all"]), linger_ms=chance.choice([0, 0, 2]))
+    producer = LogProvider(root, options).producer()
+    for number in range(60):
+        send(number)
+    assert producer.flush(DEADLINE_S)
 
 
-Writing = Callable[[Path, int, Connection], None]
+# --- what was seen
 
 
-class Writer:
-    """A process that writes until it is killed. Forked before anything is opened in it."""
-
-    def __init__(self, root: Path, number: int, write: Writing) -> None:
-        fork = get_context("fork")
-        self._told, telling = fork.Pipe(duplex=False)
-        self.process: BaseProcess = fork.Process(target=write, args=(root, number, telling), daemon=True)
-        self.process.start()
-        telling.close()
-        self.acknowledged: list[Acknowledged] = []
-
-    def listen_until(self, count: int) -> None:
-        """Hear that many acknowledgements."""
-        while len(self.acknowledged) < count:
-            assert self._told.poll(DEADLINE_S), "the writer went silent"
-            self.acknowledged += self._told.recv()
-
-    def kill(self) -> None:
-        """kill -9, then hear what it had said before."""
-        assert self.process.is_alive()
-        self.process.kill()
-        self.process.join()
-        try:
-            while True:
-                self.acknowledged += self._told.recv()
-        except EOFError:
-            self._told.close()
-
-
-@contextmanager
-def tailing(root: Path) -> Iterator[list[Record]]:
-    """What a reader sees that reads all the while."""
-    seen: list[Record] = []
-    done = threading.Event()
+def tail(parent: Connection, root: Path) -> None:
+    """Read all the while, and tell what was seen once the parent says where it ends."""
+    seen: list[tuple[int, int]] = []
     with closing(PartitionReader(root, PLACE)) as reader:
-
-        def tail() -> None:
-            while not done.is_set() or len(seen) < reader.end():
-                seen.extend(reader.read(len(seen), 7))
-
-        thread = threading.Thread(target=tail)
-        thread.start()
-        try:
-            yield seen
-        finally:
-            done.set()
-            wait_until(lambda: not thread.is_alive() or len(seen) >= reader.end())
-            thread.join(DEADLINE_S)
+        while not parent.poll():
+            heard = reader.bell.heard()
+            records = reader.read(len(seen), 7)
+            seen += [(record.offset, zlib.crc32(record.data)) for record in records]
+            if not records:
+                reader.bell.wait(heard, 0.05)
+        end = parent.recv()
+        while len(seen) < end and (records := reader.read(len(seen), 1_000)):
+            seen += [(record.offset, zlib.crc32(record.data)) for record in records]
+    parent.send(seen)
 
 
 def check(records: list[Record], acknowledged: list[Acknowledged]) -> None:
+    """What was acknowledged is where it was said to be; nothing is there by halves, twice or out of order."""
     assert [record.offset for record in records] == list(range(len(records)))
-    written: dict[int, list[int]] = defaultdict(list)
+    numbers: dict[int, list[int]] = defaultdict(list)
+    expected: Written | None = None
     for record in records:
-        writer, number, _ = record.data.split(b" ", 2)
-        written[int(writer)].append(int(number))
-    for numbers in written.values():
-        assert numbers == list(range(len(numbers))), "a message is missing, twice there, or out of order"
-    for one in acknowledged:
-        assert records[one.offset].data.startswith(b"%d %d " % (one.writer, one.number))
+        one = written(record)
+        numbers[one.writer].append(one.number)
+        assert expected in (None, one), "a batch is there by halves"
+        expected = None if one.index + 1 == one.of else one._replace(number=one.number + 1, index=one.index + 1)
+    assert expected is None
+    for writer, found in numbers.items():
+        assert found == list(range(len(found))), f"of writer {writer}, one is missing, twice there, or out of order"
+    for ack in acknowledged:
+        one = written(records[ack.offset])
+        assert (one.writer, one.number) == (ack.writer, ack.number)
 
 
-@pytest.mark.parametrize("write", [append_directly, send_through_a_provider])
-@pytest.mark.parametrize("kills", KILLS)
-def test_killed_writers_lose_nothing_they_acknowledged(tmp_path: Path, kills: int, write: Writing) -> None:
+def check_seeking(root: Path, records: list[Record]) -> None:
+    """Other readers see the same, wherever they begin."""
+    chance = random.Random(SEED)
+    with closing(PartitionReader(root, PLACE)) as reader:
+        for _ in range(200):
+            start, count = chance.randrange(len(records)), chance.randint(1, 20)
+            assert reader.read(start, count) == records[start : start + count]
+        for time_ms in range(0, 1_001, 50):
+            first = next((one.offset for one in records if one.timestamp_ms >= time_ms), len(records))
+            assert offset_for_time(root, PLACE, reader, time_ms) == first
+
+
+@pytest.mark.parametrize(
+    ("works", "count"),
+    [
+        pytest.param([append_directly] * 3, 140, id="direct, 140 kills"),
+        pytest.param([send_through_a_provider, append_directly], 70, id="mixed, 70 kills"),
+        pytest.param([append_directly] * 3, 1_400, id="direct, 1400 kills", marks=pytest.mark.full),
+        pytest.param([send_through_a_provider, append_directly], 700, id="mixed, 700 kills", marks=pytest.mark.full),
+    ],
+)
+def test_killed_writers_lose_nothing_they_acknowledged(tmp_path: Path, works: list[Work], count: int) -> None:
     with closing(LogProvider(tmp_path)) as provider:
         provider.admin().create_topics([TopicSpec(PLACE.topic)])
-    chance = random.Random(os.environ.get("SWITCHYARD_TEST_SEED", "7"))
-    acknowledged: list[Acknowledged] = []
-    with tailing(tmp_path) as seen:
-        writers = [Writer(tmp_path, number, write) for number in range(2)]
-        for number in range(2, kills + 2):
-            victim = writers.pop(chance.randrange(2))
-            victim.listen_until(chance.randint(1, 12))
-            victim.kill()
-            acknowledged += victim.acknowledged
-            writers.append(Writer(tmp_path, number, write))
-        for writer in writers:
-            writer.listen_until(1)
-            writer.kill()
-            acknowledged += writer.acknowledged
+    with Child(tail, tmp_path) as tailing:
+        acknowledged = [one for acks in keep_alive_and_kill(tmp_path, works, count) for one in acks]
         with closing(PartitionWriter(tmp_path, PLACE)) as mender:
             mender.recover()
-
-    with closing(PartitionReader(tmp_path, PLACE)) as reader:
-        records = reader.read(0, 1_000_000)
-    assert len(acknowledged) >= kills
+        with closing(PartitionReader(tmp_path, PLACE)) as reader:
+            records = reader.read(0, 1_000_000)
+        tailing.say(len(records))
+        seen = tailing.hear()
+    assert len(acknowledged) > count, "they should have come to something before they died"
     check(records, acknowledged)
-    assert [(one.offset, one.data) for one in seen] == [(one.offset, one.data) for one in records]
+    assert seen == [(record.offset, zlib.crc32(record.data)) for record in records]
+    check_seeking(tmp_path, records)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import TopicPartitionInfo
 from tests.log_partitions import INFO, PLACE, texts
+from tests.processes import Child
 
 OTHER = TopicPartitionInfo("other", 0)
 TABLE = TopicPartitionInfo("table", 0)
@@ -110,8 +112,10 @@ def results(futures: "list[Future[RecordMetadata]]") -> list[int]:
 
 
 def test_what_is_sent_within_the_lingering_is_written_together(log: Log) -> None:
-    provider = log.open(linger_ms=LONG_MS)
+    provider, other = log.open(linger_ms=LONG_MS), log.open(acks="1")
     futures = ask(provider, "a", "b") + ask(provider, "c")
+    for turn in range(20):  # others have long been answered meanwhile
+        assert results(ask(other, "x", info=OTHER)) == [turn]
     assert not any(future.done() for future in futures)
     assert provider.producer().flush(DEADLINE_S)
     assert results(futures) == [0, 1, 2]
@@ -360,17 +364,25 @@ def test_a_callback_that_raises_harms_nobody_else(log: Log, caplog: pytest.LogCa
     assert log.stored() == ["first", "second", "third", "fourth"]
 
 
-def test_a_callback_may_send_and_stop(log: Log) -> None:
-    provider = log.open()
-    producer = provider.producer()
-    done: Future[RecordMetadata] = Future()
+def stop_in_a_callback(parent: Connection, root: Path) -> None:
+    with closing(LogProvider(root)) as provider:
+        producer = provider.producer()
+        done: Future[RecordMetadata] = Future()
 
-    def answer(metadata: RecordMetadata | None, error: QueueError | None) -> None:
-        producer.send(INFO, QueueMessage(None, b"sent by a callback"), lambda metadata, _: done.set_result(metadata))
-        producer.stop()
+        def answer(metadata: RecordMetadata | None, error: QueueError | None) -> None:
+            message = QueueMessage(None, b"sent by a callback")
+            producer.send(INFO, message, lambda metadata, _: done.set_result(metadata))
+            producer.stop()
 
-    producer.send(INFO, QueueMessage(None, b"first"), answer)
-    assert done.result(DEADLINE_S).offset == 1
+        producer.send(INFO, QueueMessage(None, b"first"), answer)
+        parent.send(done.result(DEADLINE_S).offset)
+
+
+def test_a_callback_may_send_and_stop(tmp_path: Path) -> None:
+    with closing(LogProvider(tmp_path)) as provider:
+        provider.admin().create_topics([TopicSpec(PLACE.topic)])
+    with Child(stop_in_a_callback, tmp_path) as child:
+        assert child.hear() == 1
 
 
 # --- many partitions

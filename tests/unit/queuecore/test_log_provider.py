@@ -66,19 +66,24 @@ def send_to_a_disk_of_10_kb(root: str) -> None:
     with closing(LogProvider(Path(root))) as provider:
         provider.admin().create_topics([TopicSpec(PLACE.topic)])
         provider.producer()
+        [segment] = partition_dir(Path(root), PLACE).glob("*.log")
         resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
-        answers = [attempt(provider, b"%d" % number + bytes(1_000)) for number in range(12)]
+        answers, sizes = [], []
+        for number in range(12):
+            answers.append(attempt(provider, b"%d" % number + bytes(1_000)))
+            sizes.append(segment.stat().st_size)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         answers.append(attempt(provider, b"12"))
-    print(json.dumps(answers))
+    print(json.dumps([answers, sizes]))
 
 
 def test_a_full_disk_stores_nothing_by_halves_and_passes(tmp_path: Path) -> None:
-    answers = json.loads(run_alone(send_to_a_disk_of_10_kb, tmp_path))
+    answers, sizes = json.loads(run_alone(send_to_a_disk_of_10_kb, tmp_path))
     numbers = [number for number, answer in enumerate(answers) if isinstance(answer, int)]
     refused = [answer for answer in answers if not isinstance(answer, int)]
     assert numbers[-1] == 12
     assert 0 < len(refused) < 12
+    assert len(set(sizes)) == 12 - len(refused), "a refused message left bytes behind"
     for code, message in refused:
         assert code == "provider_unavailable"
         assert "nothing of this batch was stored. Free space" in message

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from queuecore.errors import CorruptLog, ForeignFile, UnknownTopic
 from queuecore.providers.log import page as page_module
 from queuecore.providers.log.batch import HEADER_SIZE
-from queuecore.providers.log.files import segment_path
+from queuecore.providers.log.files import index_path, segment_path
 from queuecore.providers.log.segment import HEAD_SIZE, VERSION
 from queuecore.providers.log.writer import PartitionWriter
 from tests.kill_points import KillPoint
@@ -304,6 +304,19 @@ def test_a_page_that_cannot_be_relied_on_is_made_anew_from_the_files(
     assert partition.data() == ["first", "second", "third"]
     assert append(partition.writer(), "fourth", sync=True) == 3
     assert partition.page().synced == 4
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["a live writer", "a new writer"])
+def test_an_index_is_made_anew_with_its_page(partition: Partition, known: bool) -> None:
+    living = partition.writer()
+    for number in range(300):
+        append(living, f"{number} {'x' * 100}")
+    index = index_path(partition.folder, 0)
+    before = index.read_bytes()
+    harm_notes(partition)
+    (living if known else partition.writer()).recover()
+    assert len(before) > 100
+    assert index.read_bytes() == before
 
 
 @pytest.mark.parametrize("who", ["writer", "reader"])
