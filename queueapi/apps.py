@@ -5,3 +5,6 @@ class QueueApiConfig(AppConfig):
     name = "queueapi"
     verbose_name = "Switchyard control plane"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from queueapi import checks  # noqa: F401 registers the checks

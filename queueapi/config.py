@@ -89,6 +89,11 @@ class Config:
             yield "SWITCHYARD_QUEUE_TYPE: an installation has several processes; choose log or kafka, not in-memory"
         elif isinstance(client := self.queue.client, StoredSettings) and client.acks == "0":
             yield f"SWITCHYARD_QUEUE_{self.queue.type.upper()}_ACKS: dead letters must be acknowledged; choose 1 or all"
+        if self.queue.type == "kafka" and self.queue.kafka.ssl_enabled:
+            yield (
+                "SWITCHYARD_QUEUE_KAFKA_SSL_ENABLED: Kafka is not reached over TLS yet, and nothing is sent in the "
+                "clear instead; set it to false where the network may be trusted"
+            )
         for use in (catalogue, producer_options, consumer_options):
             try:
                 use(self.queue)

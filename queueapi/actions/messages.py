@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from queueapi import runtime
+from queueapi.config import config
 from queueapi.errors import InvalidInput
 from queueapi.identity import service_id
 from queueapi.models import Queue, Tenant
 from queuecore.clock import SYSTEM_CLOCK
 from queuecore.errors import PayloadTooLarge
-from queuecore.hashing import partition_of
+from queuecore.hashing import hash_function, partition_of
 from queuecore.messages import PRODUCER_ID, TENANT_ID, TIMESTAMP, QueueMessage, encode_millis
 from queuecore.sending import send_and_wait
 
@@ -38,7 +39,8 @@ def publish_message(queue: Queue, tenant: Tenant, entity: UUID, payload: bytes) 
         )
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise PayloadTooLarge(f"the payload has {len(payload)} bytes; {MAX_PAYLOAD_BYTES} is the most")
-    partition = partition_of(entity, queue.partitions)
+    function = hash_function(config().queue.partitions.hash_function_name)
+    partition = partition_of(entity, queue.partitions, function)
     headers = {
         PRODUCER_ID: service_id().encode(),
         TIMESTAMP: encode_millis(SYSTEM_CLOCK.now_ms()),

@@ -54,6 +54,7 @@ def _polling(consumer: QueueConsumer) -> Iterator[None]:
 class KafkaKit(ContractKit):
     # The library gives signs of life by itself; a member that only stops polling is out after minutes.
     short_session_ms = None
+    knows_ends = False
 
     @pytest.fixture
     def open_provider(self, kafka_service: KafkaService) -> Iterator[OpenProvider]:
@@ -148,10 +149,13 @@ class TestGroups(KafkaKit):
         def one_holds_it() -> bool:
             for consumer in both:
                 consumer.poll(POLL_MS)
-            members = provider.admin().groups()[group].members
-            return sorted(map(len, members.values())) == [0, 1] and any(one.partitions for one in both)
+            found = provider.admin().groups().get(group)
+            held = sorted(map(len, found.members.values())) if found else []
+            return held == [0, 1] and any(one.partitions for one in both)
 
         wait_until(one_holds_it)
+        for consumer in both * 20:  # until the other one, too, has heard what it gets: nothing
+            consumer.poll(POLL_MS)
         holder, idle = sorted(both, key=lambda one: len(one.partitions), reverse=True)
         idle.stop()
         wait_until(lambda: holder.poll(POLL_MS) or len(provider.admin().groups()[group].members) == 1, timeout=20)

@@ -11,8 +11,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from queuecore.errors import ConfigurationError
 from queuecore.hashing import DEFAULT_HASH, Entity, hash_function, partition_of
+from queuecore.topics import MAX_PARTITIONS
 
 _CANONICAL_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+# Of a value that is wrong, in an error.
+_SHOWN = 30
 
 
 class Command(BaseCommand):
@@ -37,9 +40,12 @@ class Command(BaseCommand):
 
 
 def _partitions(text: str) -> int:
-    if not re.fullmatch(r"0*[1-9][0-9]*", text):
-        raise CommandError(f"--partitions is {text!r}; give a whole number of 1 or more")
-    return int(text)
+    digits = text.lstrip("0")
+    # Looked at as text first: Python makes no number of thousands of digits.
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", digits) or int(digits) > MAX_PARTITIONS:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+        raise CommandError(f"--partitions is {shown!r}; give a whole number of 1 or more, {MAX_PARTITIONS} at most")
+    return int(digits)
 
 
 def _entities(given: list[str]) -> Iterable[str]:

@@ -27,7 +27,11 @@ class ActiveSegment:
 
     def __init__(self, directory: Path, segment: Segment) -> None:
         self._segment = segment
-        self._index = IndexWriter(directory, segment.base)
+        try:
+            self._index = IndexWriter(directory, segment.base)
+        except BaseException:
+            segment.close()
+            raise
         self._first_ms: int | None = None
         self.notes = notes_of_empty(segment.base)
 
@@ -89,14 +93,16 @@ class ActiveSegment:
         self._index.clear()
         self.notes = notes_of_empty(self.base)
 
-    def check_tail(self) -> None:
+    def check_tail(self, durable_to: int) -> None:
         """Go over the batches that follow the notes, and cut off what is not whole at the end. CorruptLog, with
-        nothing changed, where whole batches follow it: that is no torn tail."""
+        nothing changed, where whole batches follow it, or where it was on disk already: that is no torn tail."""
         while header := self._segment.whole_header_at(self.notes.size):
             if header.base_offset != self.notes.next_offset:
                 break
             self._advance(header)
         if torn := self.size - self.notes.size:
+            if self.notes.next_offset < durable_to:
+                raise self._segment.harm(self.notes.size, self.notes.next_offset)
             self._cut_tail(torn)
 
     def close(self) -> None:

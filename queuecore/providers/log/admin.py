@@ -5,13 +5,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from queuecore.errors import OffsetOutOfRange, ProviderUnavailable
+from queuecore.groups.offsets import check_end, check_offsets
 from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.cleaner import Cleaner
 from queuecore.providers.log.files import LOG, partition_dir
 from queuecore.providers.log.groups import Groups
+from queuecore.providers.log.membership import expire_killed
 from queuecore.providers.log.reader import PartitionReader
-from queuecore.providers.log.removal import delete_topic, is_marked, retire_folder, sweep_topics, topics_locked
+from queuecore.providers.log.removal import delete_topic, is_marked, sweep_topics, topics_locked
 from queuecore.providers.log.times import offset_for_time
 from queuecore.providers.log.writer import PartitionWriter
 from queuecore.topics import ProviderPartition, check_topic
@@ -28,12 +30,14 @@ class LogAdmin:
 
     def create_topics(self, specs: Iterable[TopicSpec]) -> None:
         """Also mends what an earlier crash left behind. The catalog names a topic only when its files are there."""
+        specs = list(specs)
         with topics_locked(self._root):
-            known = self._catalog.topics()
-            specs = [known.get(check_topic(spec.name), spec) for spec in specs]
             for spec in specs:
-                if is_marked(self._root, spec.name):
-                    retire_folder(self._root, spec.name)
+                if is_marked(self._root, check_topic(spec.name)):
+                    delete_topic(self._root, self._catalog, self._groups, spec.name)
+            known = self._catalog.topics()
+            specs = [known.get(spec.name, spec) for spec in specs]
+            for spec in specs:
                 self._recover(spec)
             self._catalog.create_topics([spec for spec in specs if spec.name not in known])
         for spec in specs:
@@ -94,14 +98,20 @@ class LogAdmin:
         return answer
 
     def alter_group_offsets(self, group: str, offsets: Offsets) -> None:
-        for place in offsets:
-            self._catalog.topic_of(place)
+        check_offsets(offsets)
+        for place, end in self.end_offsets(offsets).items():
+            check_end(place, offsets[place], end)
+        expire_killed(self._root, self._groups, group)
         self._groups.alter_offsets(group, offsets)
 
     def delete_group_offsets(self, group: str, partitions: Iterable[ProviderPartition]) -> None:
+        expire_killed(self._root, self._groups, group)
         self._groups.delete_offsets(group, partitions)
 
     def groups(self) -> Mapping[str, GroupDescription]:
+        for name, described in self._groups.describe().items():
+            if described.members:
+                expire_killed(self._root, self._groups, name)
         return self._groups.describe()
 
     def clean(self) -> None:

@@ -58,13 +58,14 @@ class SendBuffer:
         self._measured = self._waiting_bytes = 0
         self._taken_count = self._answered_count = self._hurry_to = 0
         self._since = 0.0
+        self._taker = 0
         self._taker_sleeps = self._is_closed = self._is_over = False
 
     def put(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
         """ProviderUnavailable when there is no room for `max_block_ms`, or the buffer is closed."""
         inbox = self._inbox
         if len(inbox) < self._limit and len(message[1]) <= _SMALL:
-            inbox.extend((info, message, callback))
+            inbox.extend((info.place, message, callback))
             if self._taker_sleeps:
                 self._wake_taker()
         else:
@@ -72,26 +73,28 @@ class SendBuffer:
 
     def take(self) -> list[Chunk]:
         """What is to be written now, oldest first; waits for it. Empty when the buffer is closed and all is taken."""
+        self._taker = threading.get_ident()
         with self._lock:
+            # Only now: of what was taken together, partitions are answered one after the other, not in the order sent.
+            self._answered_count = self._taken_count
+            self._answered.notify_all()
             # A message that comes without the lock is seen here, or its sender sees that we sleep.
             self._taker_sleeps = True
             while not self._is_ready():
                 self._arrived.wait(self._lingering_s())
                 self._taker_sleeps = True
             self._taker_sleeps = False
-            items = self._inbox[: 3 * _TAKE]
-            del self._inbox[: len(items)]
-            self._taken_count += len(items) // 3
-            self._waiting_bytes = 0
+            items = self._cut_inbox(_TAKE)
             if not items:
                 self._is_over = self._taker_sleeps = True
-        return list(self._chunks(items))
+                # One that came just now did not see that it is too late: it is the last.
+                items = self._cut_inbox(_TAKE)
+        return list(self._chunks(items)) if items else []
 
     def answered(self, chunk: Chunk) -> None:
         """Every callback of the chunk has run."""
         with self._lock:
             self._measured -= chunk.measured_bytes
-            self._answered_count += len(chunk.messages)
             self._answered.notify_all()
 
     def wait_until_answered(self, timeout_s: float) -> bool:
@@ -99,7 +102,8 @@ class SendBuffer:
         with self._lock:
             count = self._hurry_to = self._taken_count + len(self._inbox) // 3
             self._arrived.notify()
-            return self._answered.wait_for(lambda: self._answered_count >= count, timeout_s)
+            patience_s = 0 if self._taker == threading.get_ident() else timeout_s
+            return self._answered.wait_for(lambda: self._answered_count >= count, patience_s)
 
     def close(self) -> None:
         """Refuse what comes from now on."""
@@ -109,13 +113,20 @@ class SendBuffer:
             self._arrived.notify()
             self._answered.notify_all()
 
+    def _cut_inbox(self, count: int) -> list[Any]:
+        items = self._inbox[: 3 * count]
+        del self._inbox[: len(items)]
+        self._taken_count += len(items) // 3
+        self._waiting_bytes = 0
+        return items
+
     def _put_carefully(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
         size = len(message[1])
         measured = size + _OVERHEAD if size > self._small else 0
         with self._lock:
             self._wait_for_room(measured)
             self._since = self._since if self._inbox else self._clock.monotonic()
-            self._inbox.extend((info, message, callback))
+            self._inbox.extend((info.place, message, callback))
             self._measured += measured
             self._waiting_bytes += measured
             self._arrived.notify()
@@ -127,7 +138,9 @@ class SendBuffer:
             # One that is larger than all the room there is passes alone; the sender refuses it by name.
             return not self._measured or self._measured + measured <= self._room
 
-        fits = self._answered.wait_for(lambda: self._is_closed or has_room(), self._options.max_block_ms / 1000)
+        # In a callback there is nothing to wait for: it runs on the very thread that makes room.
+        patience_s = 0 if self._taker == threading.get_ident() else self._options.max_block_ms / 1000
+        fits = self._answered.wait_for(lambda: self._is_closed or has_room(), patience_s)
         if self._is_closed:
             raise _closed()
         if not fits:
@@ -143,6 +156,9 @@ class SendBuffer:
             self._taker_sleeps = self._is_over
             too_late = self._inbox[:] if self._is_over else []
             del self._inbox[: len(too_late)]
+            self._taken_count += len(too_late) // 3
+            self._answered_count += len(too_late) // 3
+            self._answered.notify_all()
         for callback in too_late[2::3]:
             callback(None, _closed())
 
@@ -160,14 +176,14 @@ class SendBuffer:
         return max(0.0, self._since + self._options.linger_ms / 1000 - self._clock.monotonic())
 
     def _chunks(self, items: list[Any]) -> Iterator[Chunk]:
-        infos: list[TopicPartitionInfo] = items[::3]
+        places: list[ProviderPartition] = items[::3]
         messages, callbacks = items[1::3], items[2::3]
-        if len(set(map(id, infos))) == 1:
-            yield from self._split(infos[0].place, messages, callbacks)
+        if len(set(places)) == 1:
+            yield from self._split(places[0], messages, callbacks)
             return
         grouped: dict[ProviderPartition, tuple[list[QueueMessage], list[SendCallback]]] = defaultdict(lambda: ([], []))
-        for info, message, callback in zip(infos, messages, callbacks, strict=True):
-            of_place = grouped[info.place]
+        for place, message, callback in zip(places, messages, callbacks, strict=True):
+            of_place = grouped[place]
             of_place[0].append(message)
             of_place[1].append(callback)
         for place, (its_messages, its_callbacks) in grouped.items():

@@ -37,6 +37,18 @@ class Catalog:
             db.execute("delete from committed where topic = ?", (name,))
             db.execute("delete from compacted where topic = ?", (name,))
 
+    def cap_offsets(self, place: ProviderPartition, end: int) -> None:
+        """Let no group be beyond this offset."""
+        with self._database.writing() as db:
+            db.execute(
+                "update committed set position = ? where topic = ? and partition = ? and position > ?",
+                (end, *place, end),
+            )
+
+    def forget_offsets(self, name: str) -> None:
+        with self._database.writing() as db:
+            db.execute("delete from committed where topic = ?", (name,))
+
     def topics(self) -> dict[str, TopicSpec]:
         with self._database.reading() as db:
             rows = db.execute(f"select {_COLUMNS} from topic order by name").fetchall()  # noqa: S608

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import NotOwner, OffsetOutOfRange, QueueError, UnknownTopic
+from queuecore.errors import NotOwner, OffsetOutOfRange, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.groups import Wants
+from queuecore.groups.offsets import check_end, check_offsets, check_started
 from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener
 from queuecore.providers.log.bell import Bell
@@ -53,9 +54,13 @@ class LogConsumer:
         # In the order in which they are read: one that was not reached in a poll comes first in the next.
         self._readers: dict[ProviderPartition, PartitionReader] = {}
         self._positions: dict[ProviderPartition, int] = {}
+        # The lowest offset each was read from since it is held: a commit below is of work from before.
+        self._starts: dict[ProviderPartition, int] = {}
         # Those that gave records: what a commit of everything is about.
         self._polled: set[ProviderPartition] = set()
         self._paused: set[ProviderPartition] = set()
+        # Why a partition could not be read, to be told in the next poll.
+        self._trouble: Exception | None = None
 
     @property
     def topic(self) -> str:
@@ -89,7 +94,15 @@ class LogConsumer:
     def poll(self, duration_ms: int) -> list[Record]:
         if not self._is_subscribed:
             raise QueueError("this consumer reads no partitions; call subscribe first")
-        deadline = self._clock.monotonic() + duration_ms / 1000
+        try:
+            return self._poll(self._clock.monotonic() + duration_ms / 1000)
+        except OSError as error:
+            raise ProviderUnavailable(
+                f"group {self._membership.group} cannot read under {self._root}: {error}; mend the folder or the "
+                "process's limits, then poll again"
+            ) from error
+
+    def _poll(self, deadline: float) -> list[Record]:
         self._membership.sign_of_life()
         while True:
             self._look_at_the_group()
@@ -99,12 +112,14 @@ class LogConsumer:
             remaining = deadline - self._clock.monotonic()
             if records or remaining <= 0:
                 return records
-            bell.wait(heard, min(remaining, _LOOK_EVERY_S))
+            if self._bell() is bell:  # else the partition it belongs to is gone
+                bell.wait(heard, min(remaining, _LOOK_EVERY_S))
 
     def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
         if offsets is None:
             offsets = {place: self._positions[place] for place in self._polled}
         if offsets:
+            self._check_commit(offsets)
             self._membership.commit(offsets)
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
@@ -121,7 +136,7 @@ class LogConsumer:
             raise OffsetOutOfRange(
                 f"{partition} has offsets {beginning} to {end}; there is no {offset} to go to", beginning=beginning
             )
-        self._positions[partition] = offset
+        self._go_to(partition, offset)
         self._polled.discard(partition)
 
     def keep_alive(self) -> None:
@@ -155,6 +170,19 @@ class LogConsumer:
             raise NotOwner(f"group {self._membership.group} does not hold {names} here", group=self._membership.group)
         return wanted
 
+    def _check_commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
+        """OffsetOutOfRange for what the partition does not have, NotOwner for work from before it was held. That it is
+        held is the membership's to say."""
+        check_offsets(offsets)
+        for place in offsets.keys() & self._readers.keys():
+            check_started(self._membership.group, place, offsets[place], self._starts[place])
+            with suppress(UnknownTopic):  # deleted: then it is nobody's any more
+                check_end(place, offsets[place], self._readers[place].end())
+
+    def _go_to(self, place: ProviderPartition, offset: int) -> None:
+        self._positions[place] = offset
+        self._starts[place] = min(self._starts[place], offset)
+
     def _bell(self) -> Bell:
         """What rings when there may be something to read: the partition's own where there is but one."""
         if len(self._readers) == 1:
@@ -187,26 +215,36 @@ class LogConsumer:
 
     def _take(self, taken: frozenset[ProviderPartition]) -> None:
         committed = self._catalog.committed(self._membership.group)
-        readers: dict[ProviderPartition, PartitionReader] = {}
-        with ExitStack() as stack:
-            for place in sorted(taken):
-                readers[place] = PartitionReader(self._root, place, self._outcome)
-                stack.callback(readers[place].close)
-            positions = {place: self._start(reader, committed.get(place)) for place, reader in readers.items()}
-            stack.pop_all()
-        self._readers |= readers
-        self._positions |= positions
-        if self._listener is not None:
-            self._listener.assigned(taken)
+        opened: set[ProviderPartition] = set()
+        trouble: QueueError | OSError | None = None
+        for place in sorted(taken):
+            try:
+                self._begin_to_read(place, committed.get(place))
+                opened.add(place)
+            except UnknownTopic:
+                continue  # it is being deleted: the group will hear of it
+            except (QueueError, OSError) as error:  # one that cannot be read does not keep us from the others
+                trouble = error
+        if opened and self._listener is not None:
+            self._listener.assigned(frozenset(opened))
+        if trouble is not None:
+            raise trouble
 
-    def _start(self, reader: PartitionReader, committed: int | None) -> int:
-        # Beyond the end: the machine went down before the records that were committed reached the disk.
-        return self._reset_position(reader) if committed is None else min(committed, reader.end())
+    def _begin_to_read(self, place: ProviderPartition, committed: int | None) -> None:
+        reader = PartitionReader(self._root, place, self._outcome)
+        try:
+            # Beyond the end: the machine went down before the records that were committed reached the disk.
+            position = self._reset_position(reader) if committed is None else min(committed, reader.end())
+        except BaseException:
+            reader.close()
+            raise
+        self._readers[place] = reader
+        self._positions[place] = self._starts[place] = position
 
     def _drop(self, partitions: frozenset[ProviderPartition]) -> None:
         for place in partitions & self._readers.keys():
             self._readers.pop(place).close()
-            del self._positions[place]
+            del self._positions[place], self._starts[place]
         self._paused -= partitions
         self._polled -= partitions
 
@@ -214,6 +252,9 @@ class LogConsumer:
         return reader.end() if self._options.auto_offset_reset == "latest" else reader.beginning()
 
     def _read(self) -> list[Record]:
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise trouble
         records: list[Record] = []
         for place, reader in list(self._readers.items()):
             room = self._options.max_poll_records - len(records)
@@ -221,7 +262,14 @@ class LogConsumer:
                 break
             if place not in self._paused:
                 self._readers[place] = self._readers.pop(place)
-                records += self._read_partition(place, reader, room)
+                try:
+                    records += self._read_partition(place, reader, room)
+                except Exception as error:
+                    if not records:
+                        raise
+                    # What other partitions gave is given first.
+                    self._trouble = error
+                    break
         return records
 
     def _read_partition(self, place: ProviderPartition, reader: PartitionReader, room: int) -> list[Record]:
@@ -229,7 +277,7 @@ class LogConsumer:
         try:
             records = reader.read(position, room, self._options.max_partition_fetch_bytes)
         except OffsetOutOfRange as error:
-            self._positions[place] = self._reset_position(reader)
+            self._go_to(place, self._reset_position(reader))
             logger.warning("%s; group %s goes on at %d", error, self._membership.group, self._positions[place])
             return []
         except UnknownTopic as error:

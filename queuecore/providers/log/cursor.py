@@ -80,7 +80,8 @@ class BatchCursor:
 
     def _find(self, offset: int) -> bool:
         segment = self._opened()
-        for position, header in segment.headers(segment.position_of(offset)):
+        self._position = segment.position_of(offset)
+        for position, header in segment.headers(self._position):
             if header.base_offset >= self._page.end:
                 break
             self._position, self.next_offset = position, header.base_offset

@@ -152,5 +152,6 @@ def _marks(path: Path) -> tuple[int, int]:
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
                 return 0, 0
-            raise
+            # Somebody may be writing to it right now, whom we did not wait for. Who opens it in earnest will see.
+            return _APPLICATION, 0
     return application, version

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from queuecore.errors import GroupActive, NotOwner
 from queuecore.groups import GroupState, from_json, to_json
+from queuecore.groups.offsets import check_offsets
 from queuecore.providers.base import GroupDescription
 from queuecore.providers.log.database import Database
 from queuecore.topics import ProviderPartition
@@ -84,6 +85,7 @@ def check_owner(
 
 
 def store_offsets(db: sqlite3.Connection, group: str, offsets: Offsets) -> None:
+    check_offsets(offsets)
     rows = [(group, *place, offset) for place, offset in offsets.items()]
     db.executemany("insert or replace into committed values (?, ?, ?, ?)", rows)
 

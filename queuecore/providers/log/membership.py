@@ -19,6 +19,8 @@ from queuecore.topics import ProviderPartition
 logger = logging.getLogger(__name__)
 
 NONE: frozenset[ProviderPartition] = frozenset()
+# What a death between two writes left behind is noticed after this long.
+_LOOK_ANYWAY_S = 5.0
 
 
 class Membership:
@@ -29,7 +31,7 @@ class Membership:
     """
 
     def __init__(self, root: Path, catalog: Catalog, groups: Groups, group: str, timeout_ms: int, clock: Clock) -> None:
-        self._folder = root / "members" / quote(group, safe="")
+        self._folder = _folder(root, group)
         self._catalog = catalog
         self._groups = groups
         self._group = group
@@ -37,7 +39,7 @@ class Membership:
         self._clock = clock
         self._wants = Wants()
         self._lock: FileLock | None = None
-        self._touched_at = 0.0
+        self._touched_at = self._looked_at = 0.0
         self.name = uuid4().hex
         self.version = -1
         self.owned = NONE
@@ -68,27 +70,39 @@ class Membership:
         self.owned, self.version = NONE, -1
 
     def has_news(self) -> bool:
-        """Whether anything in the group is not as this member last saw it."""
-        return self._groups.version(self._group) != self.version or not self._others <= set(self._living())
+        """Whether anything in the group is not as this member last saw it, or was not looked at for long."""
+        return (
+            self._groups.version(self._group) != self.version
+            or not self._others <= set(self._living())
+            or self._clock.monotonic() - self._looked_at > _LOOK_ANYWAY_S
+        )
 
     def look(self) -> "tuple[frozenset[ProviderPartition], frozenset[ProviderPartition]]":
         """What was lost since the last look, and what is to be released: tell of it, then `settle`."""
+        self._looked_at = self._clock.monotonic()
         with self._groups.turn(self._group) as state:
             self._take_out_the_dead(state)
             if not state.is_member(self.name):
                 self._announce()
                 state.join(self.name, self._wants, self._counts())
-            sync = state.sync(self.name)
-            lost = self.owned - sync.owned
-            self._saw(state)
+            state.topics_changed(self._counts())
+        # Saved by now: what was only planned to be saved must not be believed.
+        sync = state.sync(self.name)
+        lost = self.owned - sync.owned
+        self._saw(state)
         return lost, sync.revoked
 
     def settle(self, released: frozenset[ProviderPartition]) -> None:
         """Release these and take what is free for us."""
         with self._groups.turn(self._group) as state:
+            is_as_seen = state.version == self.version
             state.release(self.name, released)
-            state.take(self.name)
+            taken = state.take(self.name)
+        if is_as_seen:
             self._saw(state)
+        else:
+            # Others came between. The next look tells what was lost, as long as we do not forget what we had.
+            self.owned = self.owned - released | taken
 
     def commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
         self.check_owned(offsets)
@@ -124,7 +138,8 @@ class Membership:
 
     def _touch(self) -> None:
         self._touched_at = self._clock.monotonic()
-        stamp = self._clock.now_ms() * 1_000_000
+        # The time until which the silence of this member, by its own timeout, means nothing.
+        stamp = int(self._clock.now_ms() + self._timeout_s * 1000) * 1_000_000
         os.utime(self._folder / self.name, ns=(stamp, stamp))
 
     def _saw(self, state: GroupState) -> None:
@@ -135,18 +150,31 @@ class Membership:
         state.expire(state.members.keys() - {self.name} - set(self._living()))
 
     def _living(self) -> Iterator[str]:
-        oldest = self._clock.now_ms() / 1000 - self._timeout_s
+        now = self._clock.now_ms() / 1000
         for path in _files_in(self._folder):
             if path.name == self.name:
                 continue
             with suppress(FileNotFoundError):
-                if path.stat().st_mtime < oldest:
+                if path.stat().st_mtime < now:
                     path.unlink()
                 elif not _removed_if_free(path):
                     yield path.name
 
     def _counts(self) -> dict[str, int]:
-        return {topic: self._catalog.topic(topic).partitions for topic in self._wants.names()}
+        known = self._catalog.topics()
+        return {topic: known[topic].partitions if topic in known else 0 for topic in self._wants.names()}
+
+
+def expire_killed(root: Path, groups: Groups, group: str) -> None:
+    """Take those out of the group whose process is gone. One that is only silent is left to the other members."""
+    with groups.turn(group) as state:
+        if state.members:
+            living = {path.name for path in _files_in(_folder(root, group)) if not _removed_if_free(path)}
+            state.expire(state.members.keys() - living)
+
+
+def _folder(root: Path, group: str) -> Path:
+    return root / "members" / quote(group, safe="")
 
 
 def sweep_members(root: Path) -> None:

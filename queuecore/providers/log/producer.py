@@ -66,14 +66,16 @@ class Sender:
 
     def stop(self) -> None:
         self.buffer.close()
+        if threading.current_thread() is self._thread:
+            return  # in a callback; the thread ends by itself when it returns
         self._thread.join()
-        self._writers.close()
 
     def _run(self) -> None:
         while chunks := self.buffer.take():
             for chunk in chunks:
                 self._store(chunk)
                 self.buffer.answered(chunk)
+        self._writers.close()
 
     def _store(self, chunk: Chunk) -> None:
         messages, callbacks = chunk.messages, chunk.callbacks
@@ -101,7 +103,7 @@ class Sender:
         self._answer(place, callbacks, repeat(UNKNOWN_OFFSET), now_ms)
         try:
             self._writers.append(place, body, now_ms)
-        except QueueError as error:
+        except Exception as error:
             logger.error("%d messages that were sent with acks=0 to %s are lost: %s", len(callbacks), place, error)
 
     def _sound(self, chunk: Chunk, spec: TopicSpec) -> tuple[list[QueueMessage], list[SendCallback]]:
@@ -124,7 +126,7 @@ class Sender:
         for callback, metadata in zip(callbacks, answers, strict=False):
             try:
                 callback(metadata, None)
-            except Exception:
+            except BaseException:
                 logger.exception("a send callback raised; its message was stored")
 
 
@@ -132,7 +134,7 @@ def _call(callback: SendCallback, error: QueueError) -> None:
     """A caller's bug must not stop the thread that serves every caller."""
     try:
         callback(None, error)
-    except Exception:
+    except BaseException:
         logger.exception("a send callback raised; its message was refused")
 
 

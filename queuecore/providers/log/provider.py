@@ -19,6 +19,7 @@ from queuecore.providers.log.outcomes import Outcomes, new_producer
 from queuecore.providers.log.page import map_page
 from queuecore.providers.log.producer import LogProducer, Sender
 from queuecore.providers.log.reader import Outcome, PartitionReader, everything
+from queuecore.providers.log.restart import recover_after_restart
 from queuecore.providers.log.transactions import LogTransactionalProducer
 from queuecore.providers.log.writers import Writers
 from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
@@ -75,6 +76,7 @@ class LogProvider:
             raise ProviderUnavailable(f"cannot open the log under {root}: {error}; check the folder") from error
         self._bell = Bell(self._page, 0)
         self._catalog = Catalog(self._database)
+        recover_after_restart(root, self._catalog)
         self._groups = Groups(self._database)
         self._outcomes = Outcomes(self._database, clock)
         self._cleaner = Cleaner(root, self._catalog, self._groups, self._outcomes, clock)
@@ -117,9 +119,8 @@ class LogProvider:
                 self._sender.stop()
             if self._cleaning is not None:
                 self._cleaning.stop()
+        # The bell's page goes with the last who waits for it, perhaps a consumer in another thread.
         self._database.close()
-        self._bell.close()
-        self._page.close()
 
     def _keep_clean(self) -> None:
         """Under the lock."""

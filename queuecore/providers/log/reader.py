@@ -8,7 +8,7 @@ from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 
-from queuecore.errors import OffsetOutOfRange, UnknownTopic
+from queuecore.errors import CorruptLog, OffsetOutOfRange, ProviderUnavailable, UnknownTopic
 from queuecore.messages import Record
 from queuecore.providers.log.batch import NO_TRANSACTION, decode_records
 from queuecore.providers.log.cursor import BatchCursor
@@ -42,6 +42,8 @@ class PartitionReader:
             self._page = PartitionPage(self._directory)
         except FileNotFoundError:
             raise self._deleted() from None
+        except OSError as error:
+            raise self._unreadable(error) from error
         if self._page.notes() is None:
             # After a restart of the machine the page may tell of records that never reached the disk.
             with closing(PartitionWriter(root, partition)) as writer:
@@ -71,7 +73,7 @@ class PartitionReader:
 
     def read(self, offset: int, max_records: int, max_bytes: int = NO_LIMIT) -> list[Record]:
         """Records from `offset` on, no more than so many of them or of bytes, but one at least; empty at the end.
-        OffsetOutOfRange below the beginning, CorruptLog where the bytes do not match their checksum."""
+        OffsetOutOfRange below the beginning, CorruptLog where the bytes at `offset` do not match their checksum."""
         end = self.end()
         if offset >= end:
             return []
@@ -82,11 +84,16 @@ class PartitionReader:
             try:
                 if self._given >= len(self._decoded) and not self._decode_next(end):
                     break
-            except OffsetOutOfRange:
-                # Retention went past us. What we had open still is given first; the next read tells.
+            except (OffsetOutOfRange, CorruptLog):
+                # Retention went past us, or bytes are harmed. What we have is given first; the next read tells.
                 if records:
                     break
+                self.end()  # a topic that was just deleted is neither
                 raise
+            except OSError as error:
+                if records:
+                    break
+                raise self._unreadable(error) from error
             taken, size = self._take(max_records - len(records), max_bytes, or_one=not records)
             records += taken
             max_bytes -= size
@@ -95,6 +102,12 @@ class PartitionReader:
     def close(self) -> None:
         self._cursor.close()
         self._page.close()
+
+    def _unreadable(self, error: OSError) -> ProviderUnavailable:
+        return ProviderUnavailable(
+            f"cannot read {self._partition} in {self._directory}: {error.strerror}; mend the folder or the process's "
+            "limits, then try again"
+        )
 
     def _take(self, max_records: int, max_bytes: int, *, or_one: bool) -> tuple[list[Record], int]:
         """As many of the decoded records as fit, and the bytes to count for them: all that were left where it is

@@ -31,6 +31,8 @@ def delete_topic(root: Path, catalog: Catalog, groups: Groups, topic: str) -> No
             writer.mark_removed()
     catalog.delete_topic(topic)
     groups.topic_changed(topic, 0)
+    # A member could commit until just now.
+    catalog.forget_offsets(topic)
     retire_folder(root, topic)
 
 

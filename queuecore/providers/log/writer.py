@@ -69,6 +69,7 @@ class PartitionWriter:
 
     def sync(self, offset: int) -> None:
         """Wait until everything below this offset is on disk. Writers that wait together share one wait."""
+        self._refuse_removed()
         with self._sync_lock:
             if self._page.synced >= offset:
                 return
@@ -81,11 +82,8 @@ class PartitionWriter:
             except OSError as error:
                 with suppress(OSError), self._append_lock:
                     active.write_again()
-                raise ProviderUnavailable(
-                    f"{self._partition}: the disk under {self._directory} did not confirm that offset {offset - 1} "
-                    f"is stored: {error.strerror}; mend the disk, then send again"
-                ) from error
-            self._page.set_synced(offset if noted is None else max(offset, noted.next_offset))
+                raise self._unconfirmed(offset, error) from error
+            self._page.set_synced(offset if noted is None else noted.next_offset)
 
     def recover(self) -> None:
         """Bring files and page into agreement, as the first append would."""
@@ -110,16 +108,25 @@ class PartitionWriter:
             yield self._caught_up().notes
 
     @property
+    def end(self) -> int:
+        """The offset behind the last record that may be read."""
+        return self._page.end
+
+    @property
     def beginning(self) -> int:
         """Records below this offset count as removed."""
         return self._page.beginning
 
     def begin_at(self, offset: int) -> None:
-        """Let the partition begin at this offset: what is below counts as removed."""
+        """Let the partition begin at this offset: what is below counts as removed. ProviderUnavailable when the disk
+        refuses."""
         with self._append_lock:
             self._refuse_removed()
             # On disk first: were the end lost in a power cut, new records would get offsets below the beginning.
-            self._caught_up().sync_or_write_again()
+            try:
+                self._caught_up().sync_or_write_again()
+            except OSError as error:
+                raise self._unconfirmed(offset, error) from error
             self._page.begin_at(offset)
 
     def ring(self) -> None:
@@ -139,6 +146,12 @@ class PartitionWriter:
         self._page.close()
         self._append_lock.close()
         self._sync_lock.close()
+
+    def _unconfirmed(self, offset: int, error: OSError) -> ProviderUnavailable:
+        return ProviderUnavailable(
+            f"{self._partition}: the disk under {self._directory} did not confirm that offset {offset - 1} is stored: "
+            f"{error.strerror}; mend the disk, then send again"
+        )
 
     def _publish(self, offset: int) -> None:
         self._page.publish(offset)
@@ -192,8 +205,9 @@ class PartitionWriter:
                 return active
         else:
             active.start_over()
-            self._page.set_synced(0)
-        active.check_tail()
+        active.check_tail(self._page.synced)
+        if self._page.synced > active.notes.next_offset:
+            self._page.set_synced(0)  # a page that promises too much is not to be believed at all
         self._page.cut(active.notes.next_offset)
         self._page.note(active.notes)
         return active
@@ -217,7 +231,7 @@ class PartitionWriter:
         return self._open(Segment.create(self._directory, base))
 
     def _open(self, segment: Segment) -> ActiveSegment:
-        if self._active is not None:
-            self._active.close()
-        self._active = ActiveSegment(self._directory, segment)
+        replaced, self._active = self._active, ActiveSegment(self._directory, segment)
+        if replaced is not None:
+            replaced.close()
         return self._active

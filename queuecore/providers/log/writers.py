@@ -77,7 +77,10 @@ class Writers:
         return self._append(place, body, timestamp_ms, transaction)
 
     def sync(self, place: ProviderPartition, offset: int) -> None:
-        self._writer(place).sync(offset)
+        try:
+            self._writer(place).sync(offset)
+        except OSError as error:
+            raise _explained(place, error) from error
 
     def ring(self) -> None:
         """Wake those who wait for these partitions: what was written may be seen now."""
@@ -93,7 +96,13 @@ class Writers:
         target = self._target(place)
         origin = Origin(self._producer, 0, target.sequence, transaction)
         sync = self._options.acks == "all" and transaction == NO_TRANSACTION
-        offset = self._writer(place).append(body, timestamp_ms, sync=sync, origin=origin)
+        try:
+            offset = self._writer(place).append(body, timestamp_ms, sync=sync, origin=origin)
+        except (ProviderUnavailable, OSError):
+            raise  # to be tried again as the same batch
+        except BaseException:
+            self._give_up(place)
+            raise
         target.sequence += body.records
         return offset
 

@@ -217,6 +217,37 @@ def test_who_waits_for_room_is_told_when_the_producer_is_closed() -> None:
         told.result(DEADLINE_S)
 
 
+@pytest.mark.parametrize("when", ["before the last look", "after it"])
+def test_a_message_that_comes_while_the_buffer_closes_is_written_or_refused(when: str) -> None:
+    """Its sender saw room, and another thread had its turn before it put the message there."""
+    buffer = SendBuffer(ProducerOptions(), ManualClock())
+    answers: list[QueueError | None] = []
+
+    def put_late(inbox: list[object]) -> None:
+        inbox.extend((INFO, QueueMessage(None, b"late"), lambda _, error: answers.append(error)))
+        if buffer._taker_sleeps:
+            buffer._wake_taker()
+
+    class Inbox(list[object]):
+        looks = 0
+
+        def __getitem__(self, part: object) -> object:
+            found = super().__getitem__(part)  # type: ignore[index]
+            Inbox.looks += 1
+            if when == "before the last look" and Inbox.looks == 1:
+                put_late(self)
+            return found
+
+    buffer._inbox = Inbox()
+    buffer.close()
+    taken = buffer.take()
+    if when == "after it":
+        put_late(buffer._inbox)
+    written = [message.data for chunk in taken for message in chunk.messages]
+    assert (written, len(answers)) in (([b"late"], 0), ([], 1))
+    assert buffer.take() == []
+
+
 # --- acks
 
 
@@ -299,19 +330,19 @@ def test_a_write_that_failed_is_tried_again(log: Log, monkeypatch: pytest.Monkey
 
 
 def test_flush_waits_for_what_was_sent_before_it_and_not_for_what_others_go_on_sending(log: Log) -> None:
-    provider = log.open()
+    provider = log.open(acks="1")
     over = threading.Event()
 
-    def go_on() -> None:
+    def go_on(info: TopicPartitionInfo) -> None:
         producer = provider.producer()
         while not over.is_set():
-            producer.send(INFO, QueueMessage(None, b"others"), lambda *_: None)
+            producer.send(info, QueueMessage(None, b"others"), lambda *_: None)
 
-    others = [threading.Thread(target=go_on) for _ in range(2)]
+    others = [threading.Thread(target=go_on, args=[info]) for info in (OTHER, INFO)]
     for thread in others:
         thread.start()
     try:
-        for _ in range(20):
+        for _ in range(30):
             futures = ask(provider, "mine", "mine")
             assert provider.producer().flush(DEADLINE_S)
             assert all(future.done() for future in futures)

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from queueapi.checks import check_queue_settings
 from queueapi.config import Config
 from queuecore.config import FILE_VARIABLE, describe, load
 from queuecore.config.fields import leaves
@@ -391,6 +392,20 @@ def test_an_installation_does_not_forgo_acknowledgements() -> None:
     with pytest.raises(ConfigurationError, match=r"^SWITCHYARD_QUEUE_LOG_ACKS: .* choose 1 or all"):
         load(Config, {"SWITCHYARD_QUEUE_LOG_ACKS": "0"}).check()
     load(Config, {"SWITCHYARD_QUEUE_KAFKA_ACKS": "0"}).check()
+
+
+def test_an_installation_does_not_speak_to_kafka_in_the_clear_when_it_should_not() -> None:
+    over_tls = {"SWITCHYARD_QUEUE_TYPE": "kafka", "SWITCHYARD_QUEUE_KAFKA_SSL_ENABLED": "true"}
+    with pytest.raises(ConfigurationError, match="SWITCHYARD_QUEUE_KAFKA_SSL_ENABLED"):
+        load(Config, over_tls).check()
+
+
+def test_an_installation_tells_of_settings_that_it_does_not_obey(settings: Any) -> None:
+    settings.SWITCHYARD = load(Config, {"SWITCHYARD_QUEUE_RULE_ENGINE_DLQ_ENABLED": "false"})
+    [warning] = check_queue_settings(None)
+    assert "SWITCHYARD_QUEUE_RULE_ENGINE_DLQ_ENABLED (queue.rule-engine.dlq.enabled) is False" in warning.msg
+    settings.SWITCHYARD = load(Config, {"SWITCHYARD_QUEUE_LOG_LINGER_MS": "5"})
+    assert check_queue_settings(None) == []
 
 
 def test_an_installation_refuses_topics_that_clash() -> None:
