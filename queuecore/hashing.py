@@ -79,5 +79,7 @@ def hash_function(name: str) -> HashFunction:
 
 
 def partition_of(entity: Entity, partitions: int, function: HashFunction = murmur3_128) -> int:
-    """The partition, 0..partitions-1, that all messages of this entity go to."""
+    """The partition, 0..partitions-1, that all messages of this entity go to. ConfigurationError without any."""
+    if partitions < 1:
+        raise ConfigurationError(f"there are {partitions} partitions; an entity needs at least 1 to go to")
     return abs(function(entity)) % partitions

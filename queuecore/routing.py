@@ -18,7 +18,15 @@ import mmh3
 
 from queuecore.errors import ConfigurationError, UnknownQueue, UnknownTenant
 from queuecore.hashing import DEFAULT_HASH, Entity, hash_function
-from queuecore.topics import MAIN_QUEUE, SYSTEM_TENANT, ServiceType, TopicPartitionInfo, check_base_topic
+from queuecore.topics import (
+    MAIN_QUEUE,
+    SYSTEM_TENANT,
+    ServiceType,
+    TopicPartitionInfo,
+    check_base_topic,
+    check_no_clash,
+    check_partitions,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +64,7 @@ class RoutedQueue:
 
     def __post_init__(self) -> None:
         check_base_topic(self.topic)
-        if self.partitions < 1:
-            raise ConfigurationError(f"topic {self.topic!r} needs at least 1 partition, not {self.partitions}")
+        check_partitions(self.topic, self.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +82,17 @@ class RoutingTable:
         object.__setattr__(self, "queues", MappingProxyType(dict(self.queues)))
         hash_function(self.hash_name)
         takers: dict[tuple[str, UUID], QueueKey] = {}
+        spellings: dict[QueueKey, QueueKey] = {}
         for key, queue in self.queues.items():
             if key.tenant != SYSTEM_TENANT and key.service_type != ServiceType.TB_RULE_ENGINE:
                 raise ConfigurationError(f"queue {key} cannot be a tenant's own; only rule-engine queues can")
             other = takers.setdefault((queue.topic, key.tenant), key)
             if other != key:
                 raise ConfigurationError(f"queues {other} and {key} both have the topic {queue.topic!r}; rename one")
+            other = spellings.setdefault(key._replace(queue=key.queue.lower()), key)
+            if other != key:  # groups are named in lower case
+                raise ConfigurationError(f"queues {other} and {key} differ in case alone; rename one")
+        check_no_clash(name for key, queue in self.queues.items() for name in _provider_topics(key, queue))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +179,7 @@ class Router:
         routes = self._routes
         try:
             route = routes.known[service_type, queue, tenant.int]
-        except KeyError:
+        except (KeyError, AttributeError):
             route = self._route(routes, service_type, queue, tenant)
         if type(entity) is UUID and routes.has_default_hash:
             raw = entity.int
@@ -196,6 +208,8 @@ class Router:
         return self._route(self._routes, service_type, queue, tenant).infos
 
     def _route(self, routes: _Routes, service_type: ServiceType, queue: str | None, tenant: UUID) -> _Route:
+        if not isinstance(tenant, UUID):
+            raise UnknownTenant(f"tenant {tenant!r} is no UUID but {type(tenant).__name__}; give its UUID")
         home = routes.homes.get(tenant.int, routes.home_of_strangers)
         route = routes.found.get((service_type, queue, home)) or self._find(routes, service_type, queue, tenant)
         if len(routes.known) < MAX_KNOWN:
@@ -230,6 +244,14 @@ class Router:
             return
         self._substitutes.add((wanted, used))
         logger.warning("there is no queue %s: its messages go to %s until it is created", wanted, used)
+
+
+def _provider_topics(key: QueueKey, queue: RoutedQueue) -> Iterator[str]:
+    name = TopicPartitionInfo(queue.topic, tenant_id=key.tenant).full_topic_name
+    if queue.use_internal_partition:
+        yield name
+    else:
+        yield from (f"{name}.{number}" for number in range(queue.partitions))
 
 
 def _infos(

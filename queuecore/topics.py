@@ -23,6 +23,8 @@ SYSTEM_TENANT: Final = UUID("13814000-1dd2-11b2-8080-808080808080")
 MAX_TOPIC_LENGTH: Final = 249
 MAX_BASE_LENGTH: Final = 180
 MAX_PREFIX_LENGTH: Final = 60
+# Of one topic, or of one queue. What settings may ask for is less: `config` has its own, lower limit.
+MAX_PARTITIONS: Final = 10_000
 
 MAIN_QUEUE: Final = "Main"
 EDGE_QUEUE: Final = "Edge"
@@ -230,6 +232,15 @@ def check_base_topic(name: str) -> str:
             f"topic {name!r} holds {inside[0]!r}, which Switchyard puts there itself; choose another name"
         )
     return name
+
+
+def check_partitions(topic: str, partitions: int) -> int:
+    """`partitions`, or ConfigurationError where a topic cannot have so many."""
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise ConfigurationError(
+            f"topic {topic!r} cannot have {partitions} partitions; at least 1 partition and at most {MAX_PARTITIONS}"
+        )
+    return partitions
 
 
 def _check_length(name: str, limit: int, what: str = "topic") -> str:

@@ -50,7 +50,11 @@ def _from_general(
 
 def _read_file(known: Iterable[Leaf], environ: Mapping[str, str]) -> SettingsFile:
     name = environ.get(FILE_VARIABLE, "")
-    file = SettingsFile(Path(name).expanduser(), frozenset(leaf.key for leaf in known if leaf.is_in_section))
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:
+        raise ConfigurationError(f"{FILE_VARIABLE}: {name!r} names no file ({error}); write the whole path") from None
+    file = SettingsFile(path, frozenset(leaf.key for leaf in known if leaf.is_in_section))
     if name:
         file.read()
     return file

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 from queuecore.groups.assignment import assign
 from queuecore.providers.base import GroupDescription
-from queuecore.providers.options import Strategy
+from queuecore.providers.options import Strategy, check_choices
 from queuecore.topics import ProviderPartition
 
 NONE: frozenset[ProviderPartition] = frozenset()
@@ -90,7 +90,9 @@ class GroupState:
 
     def join(self, member: str, wants: Wants, counts: Mapping[str, int]) -> None:
         """Come in, or want something else: then everything the member owned is released. `counts` says how many
-        partitions the wanted topics have; one that it does not name has none."""
+        partitions the wanted topics have; one that it does not name has none. ConfigurationError, and nothing has
+        changed, for a strategy there is not: kept, it would stop every later member of the group too."""
+        check_choices(wants, strategy=Strategy)
         self._disown([member])
         self.members[member] = wants
         self._count({topic: counts.get(topic, 0) for topic in wants.names()})

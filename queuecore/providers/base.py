@@ -12,7 +12,8 @@ from typing import Literal, Protocol, Self
 
 from queuecore.errors import ConfigurationError, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
-from queuecore.topics import ProviderPartition, TopicPartitionInfo
+from queuecore.providers.options import check_choices
+from queuecore.topics import ProviderPartition, TopicPartitionInfo, check_partitions
 
 SendCallback = Callable[[RecordMetadata | None, QueueError | None], None]
 Cleanup = Literal["delete", "compact", "compact,delete"]
@@ -33,8 +34,8 @@ class TopicSpec:
     cleanup: Cleanup = "delete"
 
     def __post_init__(self) -> None:
-        if self.partitions < 1:
-            raise ConfigurationError(f"topic {self.name!r} needs at least 1 partition, not {self.partitions}")
+        check_choices(self, cleanup=Cleanup)
+        check_partitions(self.name, self.partitions)
         for what, value in (("retention_ms", self.retention_ms), ("retention_bytes", self.retention_bytes)):
             if value < FOR_EVER:
                 raise ConfigurationError(f"topic {self.name!r}: {what} is {value}; use {FOR_EVER} for ever, or more")
@@ -156,7 +157,10 @@ class QueueConsumer(Protocol):
     def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
         """Everything below these offsets is done and will not be delivered to the group again. By default that is
         everything polled of the partitions held; one that nothing was polled of stays as it is. NotOwner, with nothing
-        committed, when another consumer of the group holds one of the partitions."""
+        committed, when another consumer of the group holds one of the partitions, or when an offset is below all that
+        this consumer read from since it holds the partition: that work is from before, and a consumer that held it
+        meanwhile is further. Kafka knows only the first of these. OffsetOutOfRange below 0 and, but on Kafka, beyond
+        the end."""
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
         """Give out no records of these until `resume`; they stay this consumer's. NotOwner if they are not."""
@@ -252,7 +256,8 @@ class QueueAdmin(Protocol):
         """Per group, what it committed; a partition it never committed is absent."""
 
     def alter_group_offsets(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
-        """Commit for the group, forwards or backwards. GroupActive while a member holds one of the partitions."""
+        """Commit for the group, forwards or backwards. GroupActive while a member holds one of the partitions,
+        OffsetOutOfRange below 0 or beyond the end; Kafka says neither of the latter."""
 
     def delete_group_offsets(self, group: str, partitions: Iterable[ProviderPartition]) -> None:
         """Forget what the group committed there. GroupActive while a member holds one of the partitions."""

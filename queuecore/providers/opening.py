@@ -10,6 +10,9 @@ from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, Co
 ProviderName = Literal["in-memory", "log", "kafka"]
 PROVIDER_NAMES: Final[tuple[ProviderName, ...]] = get_args(ProviderName)
 
+# How many messages a partition in memory holds.
+DEFAULT_CAPACITY: Final = 100_000
+
 
 def open_provider(
     name: ProviderName,
@@ -19,10 +22,13 @@ def open_provider(
     replication_factor: int = 1,
     producing: ProducerOptions = DEFAULT_PRODUCING,
     consuming: ConsumerOptions = DEFAULT_CONSUMING,
+    capacity: int | None = None,
+    when_full: Literal["block", "reject"] | None = None,
 ) -> Provider:
     """Open a provider; close it when done. Open it after a fork, never before.
 
-    in-memory  in this process alone, gone with it
+    in-memory  in this process alone, gone with it; a partition holds `capacity` messages (100,000), and then senders
+               wait (`when_full="block"`) or are refused with PartitionFull (`"reject"`)
     log        durable, under `folder`, shared by all processes of the machine that open it
     kafka      the cluster at `servers` (`host:port,host:port`); what it creates gets `replication_factor` replicas
 
@@ -30,11 +36,18 @@ def open_provider(
     """
     _check_place(name, "folder", folder, wanted_by="log")
     _check_place(name, "servers", servers, wanted_by="kafka")
+    if name != "in-memory" and name in PROVIDER_NAMES and (capacity, when_full) != (None, None):
+        raise ConfigurationError(
+            f"capacity and when_full are for the provider in-memory, not for {name}; leave them out"
+        )
+    if when_full not in {None, "block", "reject"}:
+        raise ConfigurationError(f"when_full is {when_full!r}; choose one of block, reject")
     match name:
         case "in-memory":
-            from queuecore.providers.memory import MemoryProvider
+            from queuecore.providers.memory import MemoryProvider, MemoryStorage
 
-            return MemoryProvider(producing=producing, consuming=consuming)
+            storage = MemoryStorage(DEFAULT_CAPACITY if capacity is None else capacity, when_full or "block")
+            return MemoryProvider(storage, producing=producing, consuming=consuming)
         case "log":
             from queuecore.providers.log import LogProvider
 

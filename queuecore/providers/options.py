@@ -1,7 +1,7 @@
 """How producers and consumers behave: the same words mean the same on every provider."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from queuecore.errors import ConfigurationError
 
@@ -35,6 +35,7 @@ class ProducerOptions:
     compression: Compression = "none"
 
     def __post_init__(self) -> None:
+        check_choices(self, acks=Acks, compression=Compression)
         _at_least(self, retries=0, batch_size=1, linger_ms=0, max_request_size=1, max_block_ms=0)
         _at_least(self, buffer_memory=self.max_request_size)
 
@@ -58,7 +59,15 @@ class ConsumerOptions:
     strategy: Strategy = "sticky"
 
     def __post_init__(self) -> None:
+        check_choices(self, auto_offset_reset=OffsetReset, isolation=Isolation, strategy=Strategy)
         _at_least(self, max_poll_records=1, max_partition_fetch_bytes=1, session_timeout_ms=1)
+
+
+def check_choices(options: object, **literals: Any) -> None:
+    """ConfigurationError, with the choices, where an attribute is none of its Literal's."""
+    for name, literal in literals.items():
+        if (value := getattr(options, name)) not in get_args(literal):
+            raise ConfigurationError(f"{name} is {value!r}; choose one of {', '.join(get_args(literal))}")
 
 
 def _at_least(options: object, **least: int) -> None:

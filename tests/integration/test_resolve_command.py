@@ -50,6 +50,12 @@ def test_only_the_canonical_form_is_a_uuid() -> None:
     assert len({found["hash"] for found in (canonical, bare, braced)}) == 3
 
 
+@pytest.mark.parametrize("wrong", ["9" * 5_000, "10001", "0" * 5_000, ""])
+def test_a_number_of_partitions_there_cannot_be_is_refused(wrong: str) -> None:
+    with pytest.raises(CommandError, match=r"^--partitions is '.{0,31}'; give a whole number"):
+        resolve("--partitions", wrong, DEVICE)
+
+
 def test_entities_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"a\r\n{DEVICE}\ntenant-1"))
     assert [(found["entity"], found["partition"]) for found in resolve("--partitions", "10", "-")] == [

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import QueueError
+from queuecore.groups.offsets import check_offsets
 from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener
 from queuecore.providers.kafka.assignment import not_owner
@@ -78,6 +79,7 @@ class KafkaConsumer:
         return self._member().poll(duration_ms)
 
     def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
+        check_offsets(offsets or {})
         if self._membership is not None:
             self._membership.commit(offsets)
         elif offsets:

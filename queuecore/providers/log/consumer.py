@@ -119,7 +119,7 @@ class LogConsumer:
         if offsets is None:
             offsets = {place: self._positions[place] for place in self._polled}
         if offsets:
-            self._check_commit(offsets)
+            self.check_commit(offsets)
             self._membership.commit(offsets)
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
@@ -170,7 +170,7 @@ class LogConsumer:
             raise NotOwner(f"group {self._membership.group} does not hold {names} here", group=self._membership.group)
         return wanted
 
-    def _check_commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
+    def check_commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
         """OffsetOutOfRange for what the partition does not have, NotOwner for work from before it was held. That it is
         held is the membership's to say."""
         check_offsets(offsets)

@@ -128,6 +128,7 @@ class LogTransaction:
         if not isinstance(consumer, LogConsumer):
             raise QueueError("the consumer belongs to another provider; its offsets cannot be part of this transaction")
         consumer.membership.check_owned(offsets)
+        consumer.check_commit(offsets)
         self._offsets.append((consumer.membership, dict(offsets)))
 
     def commit(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from queuecore.errors import ConfigurationError, OffsetOutOfRange
+from queuecore.groups.offsets import check_end, check_offsets
 from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec
 from queuecore.providers.memory.partition import MemoryPartition
 from queuecore.providers.memory.storage import MemoryStorage
@@ -80,8 +81,9 @@ class MemoryAdmin:
 
     def alter_group_offsets(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
         with self._storage.lock:
-            for place in offsets:
-                self._storage.partition(place)
+            check_offsets(offsets)
+            for place, offset in offsets.items():
+                check_end(place, offset, self._storage.partition(place).end)
             there = self._storage.group(group)
             there.check_nobody_owns(offsets)
             there.committed.update(offsets)

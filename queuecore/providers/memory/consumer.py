@@ -91,7 +91,9 @@ class MemoryConsumer:
     def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
         with self._lock:
             self._say_alive()
-            self.group.commit(self.member, self._reading.done if offsets is None else offsets)
+            offsets = self._reading.done if offsets is None else offsets
+            self.check_commit(offsets)
+            self.group.committed.update(offsets)
             self._storage.space_may_be_free()
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
@@ -105,11 +107,11 @@ class MemoryConsumer:
             self._reading.resume(partitions)
 
     def seek(self, partition: ProviderPartition, offset: int) -> None:
-        """OffsetOutOfRange below 0."""
         with self._lock:
             self.group.check_owner(self.member, [partition])
-            if offset < 0:
-                raise OffsetOutOfRange(f"cannot seek to {offset} in {partition}; offsets begin at 0")
+            end = self._storage.partition(partition).end
+            if not 0 <= offset <= end:
+                raise OffsetOutOfRange(f"{partition} ends at {end}; there is no {offset} to go to", end=end)
             self._reading.seek(partition, offset)
 
     def keep_alive(self) -> None:
@@ -159,6 +161,11 @@ class MemoryConsumer:
 
     # From here on: with the lock.
 
+    def check_commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
+        """NotOwner or OffsetOutOfRange unless the group may commit these for this consumer now."""
+        self.group.check_owner(self.member, offsets)
+        self._reading.check_commit(offsets)
+
     def _join(self, wants: Wants) -> None:
         counts = {topic: self._storage.count(topic) for topic in wants.names()}
         self.group.join(self.member, wants, counts, self._wake)
@@ -197,8 +204,10 @@ class MemoryConsumer:
         """Let others have the lock until there may be something to do; False when it is too late for that."""
         if remaining <= 0:
             return False
-        self.group.polls(self.member)
-        until_one_is_silent = self.group.next_deadline() - self._storage.clock.monotonic()
-        self._reading.wait(self._wake, min(remaining, until_one_is_silent))
-        self._say_alive()
+        try:
+            self.group.polls(self.member)
+            until_one_is_silent = self.group.next_deadline() - self._storage.clock.monotonic()
+            self._reading.wait(self._wake, min(remaining, until_one_is_silent))
+        finally:  # whoever interrupts the wait: it polls no longer, and its session runs
+            self._say_alive()
         return True

@@ -24,9 +24,9 @@ class MemoryGroup:
         self._wakes: dict[str, threading.Condition] = {}
 
     def join(self, member: str, wants: Wants, counts: Mapping[str, int], wake: threading.Condition) -> None:
+        self.state.join(member, wants, counts)
         self._deadlines[member] = _POLLING
         self._wakes[member] = wake
-        self.state.join(member, wants, counts)
         self.wake_members()
 
     def leave(self, member: str) -> None:
@@ -67,11 +67,6 @@ class MemoryGroup:
                     f"group {self.name} does not hold {place} here; another consumer will get its records",
                     group=self.name,
                 )
-
-    def commit(self, member: str, offsets: Mapping[ProviderPartition, int]) -> None:
-        """NotOwner, with nothing committed, unless the member reads all of these now."""
-        self.check_owner(member, offsets)
-        self.committed.update(offsets)
 
     def check_nobody_owns(self, partitions: Iterable[ProviderPartition]) -> None:
         """GroupActive where a member reads one of these."""

@@ -1,21 +1,19 @@
 """Sending: callers hand in, a thread of the producer's stores what has come and runs the callbacks."""
 
-import logging
-import queue
 import threading
 import time
-from collections.abc import Iterable
+import weakref
+from functools import partial
 
 from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import SendCallback
 from queuecore.providers.memory.messages import NOTHING, stored
+from queuecore.providers.memory.sender import HandedIn, Sender
 from queuecore.providers.memory.storage import MemoryStorage
-from queuecore.providers.memory.storing import Send, Storing
+from queuecore.providers.memory.storing import Answer, Storing
 from queuecore.providers.options import ProducerOptions
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
-
-logger = logging.getLogger(__name__)
 
 
 class MemoryProducer:
@@ -28,8 +26,8 @@ class MemoryProducer:
     def __init__(self, storage: MemoryStorage, default_topic: str, options: ProducerOptions) -> None:
         self._default_topic = default_topic
         self._options = options
-        # None has the thread look again at what waits.
-        self._handed_in: queue.SimpleQueue[Send | None] = queue.SimpleQueue()
+        self._handed_in = HandedIn()
+        self._look_again = partial(self._handed_in.put, None)
         self._storing = Storing(storage, options, self._look_again)
         # Guards what follows. Held for a moment only.
         self._lock = threading.Lock()
@@ -38,8 +36,11 @@ class MemoryProducer:
         self._sent = 0
         self._answered = 0
         self._buffered = 0
-        self._thread = threading.Thread(target=self._run, name="memory-producer", daemon=True)
+        sender = Sender(self._handed_in, self._storing, options, weakref.WeakMethod(self._settle))
+        self._thread = threading.Thread(target=sender.run, name="memory-producer", daemon=True)
         self._thread.start()
+        # One that is dropped without `stop` has its thread look, and end.
+        weakref.finalize(self, self._look_again).atexit = False
 
     @property
     def default_topic(self) -> str:
@@ -73,6 +74,11 @@ class MemoryProducer:
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
+    def stop_at_once(self) -> None:
+        """Stop, and wait for no room: what finds none now is refused with PartitionFull."""
+        self._storing.waits_for_room = False
+        self.stop()
+
     def _wait_until_it_may_send(self, place: ProviderPartition, size: int) -> None:
         deadline = time.monotonic() + self._options.max_block_ms / 1000
         # What is too old by now makes room without anybody saying so.
@@ -91,48 +97,10 @@ class MemoryProducer:
             self._progress.wait(remaining)
         raise ProviderUnavailable("this producer has been stopped; open a new one")
 
-    def _look_again(self) -> None:
-        self._handed_in.put(None)
-
-    # From here on: the producer's thread.
-
-    def _run(self) -> None:
-        while self._handed_in.qsize() or self._storing.waits or not self._stopped:
-            answers = self._storing.store(self._gather())
-            for (_, _, _, callback, _), metadata, error in answers:
-                try:
-                    callback(metadata, error)
-                except Exception:
-                    logger.exception("a send callback raised; its message was %s", "stored" if metadata else "refused")
-            with self._lock:
-                self._answered += len(answers)
-                self._buffered -= sum(send[2] for send, _, _ in answers)
-                self._progress.notify_all()
-
-    def _gather(self) -> list[Send | None]:
-        """What was handed in, waiting for some; empty when something has waited for long enough."""
-        taken = self._take(self._storing.patience_s())
-        if self._options.linger_ms and taken and None not in taken:
-            taken += self._linger(taken)
-        return taken
-
-    def _take(self, timeout: float | None) -> list[Send | None]:
-        """What is there, waiting for the first."""
-        try:
-            first = self._handed_in.get(timeout=timeout)
-        except queue.Empty:
-            return []
-        return [first, *(self._handed_in.get() for _ in range(self._handed_in.qsize()))]
-
-    def _linger(self, taken: Iterable[Send | None]) -> list[Send | None]:
-        """What comes within `linger_ms`, or until it is a batch or somebody cannot wait."""
-        deadline = time.monotonic() + self._options.linger_ms / 1000
-        size = sum(send[2] for send in taken if send is not None)
-        more: list[Send | None] = []
-        while size < self._options.batch_size and (remaining := deadline - time.monotonic()) > 0:
-            came = self._take(remaining)
-            more += came
-            size += sum(send[2] for send in came if send is not None)
-            if None in came:
-                break
-        return more
+    def _settle(self, answers: list[Answer]) -> bool:
+        """Told by the thread what has been answered; whether it shall go on."""
+        with self._lock:
+            self._answered += len(answers)
+            self._buffered -= sum(send[2] for send, _, _ in answers)
+            self._progress.notify_all()
+            return not self._stopped

@@ -1,8 +1,11 @@
 """The `in-memory` provider as a whole."""
 
+import threading
 import weakref
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
+from queuecore.errors import QueueError
 from queuecore.messages import Record
 from queuecore.providers.base import Capabilities
 from queuecore.providers.memory.admin import MemoryAdmin
@@ -10,12 +13,13 @@ from queuecore.providers.memory.consumer import MemoryConsumer
 from queuecore.providers.memory.producer import MemoryProducer
 from queuecore.providers.memory.storage import MemoryStorage
 from queuecore.providers.memory.transactions import MemoryTransactionalProducer
-from queuecore.providers.options import ConsumerOptions, ProducerOptions
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
 from queuecore.topics import ProviderPartition
 
 CAPABILITIES: Final = Capabilities(durable=False, transactions=True, compaction=True, group_strategies=True)
-PRODUCING: Final = ProducerOptions()
-CONSUMING: Final = ConsumerOptions()
+
+Made = MemoryProducer | MemoryTransactionalProducer | MemoryConsumer
+MadeT = TypeVar("MadeT", MemoryProducer, MemoryTransactionalProducer, MemoryConsumer)
 
 
 class MemoryReader:
@@ -33,39 +37,36 @@ class MemoryReader:
 class MemoryProvider:
     """A view of a storage, by default of one of its own. Everything is gone with the storage.
 
-    Closing stops the producers and consumers that were made here and are still in use; the storage stays.
+    Closing stops the producers and consumers that were made here and are still in use, and no more are made; the
+    storage stays. What waits for room in a full partition is refused then, as nobody may ever make some.
     """
 
     def __init__(
         self,
         storage: MemoryStorage | None = None,
         *,
-        producing: ProducerOptions = PRODUCING,
-        consuming: ConsumerOptions = CONSUMING,
+        producing: ProducerOptions = DEFAULT_PRODUCING,
+        consuming: ConsumerOptions = DEFAULT_CONSUMING,
     ) -> None:
         self._storage = storage or MemoryStorage()
         self._producing = producing
         self._consuming = consuming
-        self._made: weakref.WeakSet[MemoryProducer | MemoryTransactionalProducer | MemoryConsumer] = weakref.WeakSet()
+        self._made: weakref.WeakSet[Made] = weakref.WeakSet()
+        self._is_closed = False
+        self._changing = threading.Lock()
 
     @property
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
 
     def producer(self, default_topic: str = "") -> MemoryProducer:
-        producer = MemoryProducer(self._storage, default_topic, self._producing)
-        self._made.add(producer)
-        return producer
+        return self._keep(lambda: MemoryProducer(self._storage, default_topic, self._producing))
 
     def transactional_producer(self, transactional_id: str) -> MemoryTransactionalProducer:
-        producer = MemoryTransactionalProducer(self._storage, transactional_id, self._producing)
-        self._made.add(producer)
-        return producer
+        return self._keep(lambda: MemoryTransactionalProducer(self._storage, transactional_id, self._producing))
 
     def consumer(self, group: str, topic: str = "") -> MemoryConsumer:
-        consumer = MemoryConsumer(self._storage, group, topic, self._consuming)
-        self._made.add(consumer)
-        return consumer
+        return self._keep(lambda: MemoryConsumer(self._storage, group, topic, self._consuming))
 
     def reader(self) -> MemoryReader:
         return MemoryReader(self._storage)
@@ -74,5 +75,20 @@ class MemoryProvider:
         return MemoryAdmin(self._storage)
 
     def close(self) -> None:
-        for one in list(self._made):
-            one.stop()
+        with self._changing:
+            self._is_closed = True
+            made = list(self._made)
+        for one in made:
+            if isinstance(one, MemoryProducer):
+                one.stop_at_once()
+            else:
+                one.stop()
+
+    def _keep(self, make: Callable[[], MadeT]) -> MadeT:
+        """Make one that is stopped when the provider is closed."""
+        with self._changing:
+            if self._is_closed:
+                raise QueueError("this provider has been closed; open a new one")
+            one = make()
+            self._made.add(one)
+            return one

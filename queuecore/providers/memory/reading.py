@@ -2,8 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from queuecore.groups.offsets import check_end, check_offsets, check_started
 from queuecore.messages import Record
 from queuecore.providers.memory.partition import MemoryPartition
 from queuecore.providers.memory.storage import MemoryStorage
@@ -23,6 +24,8 @@ class Reading:
         # The offset to be given out next of each partition held. The first is read first.
         self._positions: dict[ProviderPartition, int] = {}
         self._paused: set[ProviderPartition] = set()
+        # The lowest offset each was read from since it is held: a commit below is of work from before.
+        self._starts: dict[ProviderPartition, int] = {}
         # What a commit of everything says: where giving out records, or a seek, got to.
         self.done: dict[ProviderPartition, int] = {}
 
@@ -32,10 +35,19 @@ class Reading:
 
     def begin(self, place: ProviderPartition, committed: int | None) -> None:
         """Hold it, and read from there on."""
-        self._positions[place] = self._reset(self._storage.partition(place)) if committed is None else committed
+        position = self._reset(self._storage.partition(place)) if committed is None else committed
+        self._positions[place] = self._starts[place] = position
 
     def seek(self, place: ProviderPartition, offset: int) -> None:
-        self._positions[place] = self.done[place] = offset
+        self._go_to(place, offset)
+        self.done[place] = offset
+
+    def check_commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
+        """OffsetOutOfRange for what the partition does not have, NotOwner for work from before it was held."""
+        check_offsets(offsets)
+        for place, offset in offsets.items():
+            check_end(place, offset, self._storage.partition(place).end)
+            check_started(self._group, place, offset, self._starts.get(place, 0))
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
         self._paused.update(partitions)
@@ -46,6 +58,7 @@ class Reading:
     def forget(self, partitions: Iterable[ProviderPartition]) -> None:
         for place in partitions:
             self._positions.pop(place, None)
+            self._starts.pop(place, None)
             self.done.pop(place, None)
             self._paused.discard(place)
 
@@ -68,9 +81,15 @@ class Reading:
         partitions = [self._storage.partition(place) for place in self._open()]
         for partition in partitions:
             partition.waiting.add(wake)
-        wake.wait(timeout)
-        for partition in partitions:
-            partition.waiting.discard(wake)
+        try:
+            wake.wait(min(timeout, threading.TIMEOUT_MAX))
+        finally:
+            for partition in partitions:
+                partition.waiting.discard(wake)
+
+    def _go_to(self, place: ProviderPartition, offset: int) -> None:
+        self._positions[place] = offset
+        self._starts[place] = min(self._starts[place], offset)
 
     def _open(self) -> Iterator[ProviderPartition]:
         return (place for place in self._positions if place not in self._paused)
@@ -80,7 +99,8 @@ class Reading:
         if position == partition.end:
             return []
         if not partition.beginning <= position <= partition.end:
-            position = self._positions[place] = self._back_in_range(partition, position)
+            position = self._back_in_range(partition, position)
+            self._go_to(place, position)
         records = partition.read(position, room, self._options.max_partition_fetch_bytes)
         if not records:  # compaction left nothing up to the end
             self._positions[place] = partition.end

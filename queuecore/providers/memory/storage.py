@@ -12,6 +12,7 @@ from queuecore.providers.base import TopicSpec
 from queuecore.providers.memory.group import MemoryGroup
 from queuecore.providers.memory.messages import Stored
 from queuecore.providers.memory.partition import MemoryPartition
+from queuecore.providers.options import check_choices
 from queuecore.topics import ProviderPartition, check_topic
 
 WhenFull = Literal["block", "reject"]
@@ -35,6 +36,8 @@ class MemoryStorage:
     def __init__(self, capacity: int = 100_000, when_full: WhenFull = "block", clock: Clock = SYSTEM_CLOCK) -> None:
         if capacity < 1:
             raise ConfigurationError(f"capacity is {capacity}; 1 message per partition is the least")
+        self.when_full: WhenFull = when_full
+        check_choices(self, when_full=WhenFull)
         self.clock = clock
         self.lock = threading.Lock()
         self.topics: dict[str, TopicSpec] = {}
@@ -43,7 +46,6 @@ class MemoryStorage:
         self.epochs: dict[str, int] = defaultdict(int)
         self._partitions: dict[ProviderPartition, MemoryPartition] = {}
         self._capacity = capacity
-        self.when_full: WhenFull = when_full
         self._room = threading.Condition(self.lock)
         # Told once, when there may be room again.
         self._waiting_for_room: set[Callable[[], None]] = set()

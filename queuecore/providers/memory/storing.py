@@ -27,6 +27,8 @@ class Storing:
         self._storage = storage
         self._options = options
         self._look_again = look_again
+        # Cleared by another thread when nobody has the time any more.
+        self.waits_for_room = storage.when_full == "block"
         # Partitions that have no room as far as is known.
         self.full: set[ProviderPartition] = set()
         # What waits for room, and until when.
@@ -95,7 +97,8 @@ class Storing:
 
     def _keep_waiting(self, place: ProviderPartition, sends: list[Send]) -> list[Answer]:
         """Let them wait for room if that is what they shall do; otherwise their answers."""
-        if self._storage.when_full == "reject":
+        if not self.waits_for_room:
+            self._there_is_room(place)  # or not: nobody waits to see
             return self._refuse(place, sends)
         self.full.add(place)
         self._storage.tell_of_space(self._look_again)

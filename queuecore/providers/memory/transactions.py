@@ -78,7 +78,7 @@ class MemoryTransaction:
         if not isinstance(consumer, MemoryConsumer):
             raise QueueError(f"the consumer is a {type(consumer).__name__}; use one of the same provider")
         with self._storage.lock:
-            consumer.group.check_owner(consumer.member, offsets)
+            consumer.check_commit(offsets)
         self._offsets.append((consumer, dict(offsets)))
 
     def commit(self) -> None:
@@ -114,7 +114,7 @@ class MemoryTransaction:
             for message, _ in messages:
                 self._storage.partition(place).check(message)
         for consumer, offsets in self._offsets:
-            consumer.group.check_owner(consumer.member, offsets)
+            consumer.check_commit(offsets)
 
     def _apply(self) -> None:
         now_ms = self._storage.clock.now_ms()
@@ -122,7 +122,7 @@ class MemoryTransaction:
             bodies, sizes = zip(*messages, strict=True)
             self._storage.partition(place).append(bodies, sizes, now_ms)
         for consumer, offsets in self._offsets:
-            consumer.group.commit(consumer.member, offsets)
+            consumer.group.committed.update(offsets)
         self._took_effect = True
         self._storage.space_may_be_free()
 

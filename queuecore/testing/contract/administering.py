@@ -135,6 +135,17 @@ class AdministeringContract(ContractKit):
             *[(2, b"1"), (2, b"2")],
         ]
 
+    def test_a_groups_offsets_cannot_be_set_where_there_is_nothing(
+        self, provider: Provider, inner: list[TopicPartitionInfo], group: str
+    ) -> None:
+        if not self.knows_ends:
+            pytest.skip("this provider takes any offset for a group")
+        send_all(provider, inner[0], b"0")
+        for offset in (-1, 2):
+            with pytest.raises(OffsetOutOfRange):
+                provider.admin().alter_group_offsets(group, {inner[1].place: 0, inner[0].place: offset})
+        assert provider.admin().committed_offsets({group: places(inner)}) == {group: {}}
+
     def test_a_groups_offsets_stay_as_they_are_while_a_member_reads(
         self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
     ) -> None:

@@ -1,6 +1,8 @@
 """What every provider promises to those who consume."""
 # ruff: noqa: S101
 
+from typing import Any
+
 import pytest
 
 from queuecore.errors import NotOwner, OffsetOutOfRange, QueueError, UnknownTopic
@@ -215,6 +217,21 @@ class ConsumingContract(ContractKit):
         consumer.commit()
         committed = provider.admin().committed_offsets({group: places(inner)})
         assert committed == {group: {inner[0].place: 2, inner[1].place: 1}}
+
+    def test_only_offsets_there_are_can_be_committed(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        send_all(provider, info, b"0", b"1")
+        consumer = consumers(provider, group, [info])
+        take(consumer, 2)
+        consumer.commit({info.place: 1})
+        not_whole: Any = 1.5
+        for offset in (-5, not_whole, *([3] if self.knows_ends else [])):
+            with pytest.raises(OffsetOutOfRange) as refused:
+                consumer.commit({info.place: offset})
+            assert not refused.value.retryable
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 1}}
+        consumer.commit({info.place: 2})
 
     def test_a_paused_partition_gives_nothing_until_it_is_resumed(
         self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe

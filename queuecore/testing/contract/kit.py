@@ -13,21 +13,20 @@ import pytest
 from queuecore.errors import NotOwner, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
 from queuecore.providers.base import AssignmentListener, Provider, QueueConsumer, QueueProducer, TopicSpec
-from queuecore.providers.options import ConsumerOptions, ProducerOptions
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
 from queuecore.sending import send
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 POLL_MS = 50
 
-PRODUCING = ProducerOptions()
-CONSUMING = ConsumerOptions()
-
 
 class OpenProvider(Protocol):
     """Opens the same storage anew, as another process would."""
 
-    def __call__(self, producing: ProducerOptions = PRODUCING, consuming: ConsumerOptions = CONSUMING) -> Provider: ...
+    def __call__(
+        self, producing: ProducerOptions = DEFAULT_PRODUCING, consuming: ConsumerOptions = DEFAULT_CONSUMING
+    ) -> Provider: ...
 
 
 class Subscribe(Protocol):
@@ -49,7 +48,9 @@ def opened(factory: Callable[[ProducerOptions, ConsumerOptions], Provider]) -> I
     """Opens providers by `factory`, and closes them at the end."""
     with ExitStack() as stack:
 
-        def open_provider(producing: ProducerOptions = PRODUCING, consuming: ConsumerOptions = CONSUMING) -> Provider:
+        def open_provider(
+            producing: ProducerOptions = DEFAULT_PRODUCING, consuming: ConsumerOptions = DEFAULT_CONSUMING
+        ) -> Provider:
             return stack.enter_context(closing(factory(producing, consuming)))
 
         yield open_provider
@@ -180,6 +181,9 @@ class ContractKit:
     # A session that ends soon, to see what becomes of a consumer that is silent for longer. None where a consumer that
     # only stops polling counts as alive for longer than a test can wait.
     short_session_ms: ClassVar[int | None] = 500
+
+    # Whether offsets that are committed are compared with the partition's end.
+    knows_ends: ClassVar[bool] = True
 
     @pytest.fixture
     def open_provider(self) -> OpenProvider:

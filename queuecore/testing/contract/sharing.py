@@ -173,6 +173,29 @@ class SharingContract(ContractKit):
         assert (heard.gone, heard.given_up, silent.partitions) == ({info.place}, set(), frozenset())
         assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 1}}
 
+    def test_work_from_before_a_loss_cannot_be_committed_when_the_partition_is_back(
+        self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        if self.short_session_ms is None:
+            pytest.skip("here a consumer that only stops polling lives for longer than a test can wait")
+        consuming = ConsumerOptions(session_timeout_ms=self.short_session_ms)
+        provider = open_provider(consuming=consuming)
+        send_all(provider, info, *[b"x"] * 20)
+        silent = consumers(provider, group, [info])
+        take(silent, 20)
+        other = consumers(open_provider(consuming=consuming), group, [info])
+        take(other, 20)
+        other.commit({info.place: 18})
+        other.stop()
+        assert [record.offset for record in take(silent, 2)] == [18, 19]
+        with pytest.raises(NotOwner):
+            silent.commit({info.place: 3})
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 18}}
+        silent.commit({info.place: 19})
+        silent.seek(info.place, 2)
+        silent.commit({info.place: 3})
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 3}}
+
 
 def _two(partitions: frozenset[ProviderPartition]) -> bool:
     return len(partitions) == 2

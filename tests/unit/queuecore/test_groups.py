@@ -1,11 +1,14 @@
 """A group's members come and go, and no partition ever has two readers."""
 
 from collections import Counter
+from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from queuecore.errors import ConfigurationError
 from queuecore.groups import GroupState, Wants, from_json, to_json
 from queuecore.topics import ProviderPartition
 
@@ -28,6 +31,16 @@ def settle(state: GroupState, *members: str) -> None:
         if state.version == before:
             return
     raise AssertionError("the members have looked ten times and still find something to do")
+
+
+def test_a_strategy_there_is_not_keeps_nobody_out_but_its_member() -> None:
+    state = GroupState()
+    bad: Any = "roundrobin"
+    with pytest.raises(ConfigurationError, match="range, round_robin, sticky"):
+        state.join("bad", Wants(topics=frozenset("t"), strategy=bad), {"t": 3})
+    state.join("good", whole("t"), {"t": 3})
+    assert list(state.members) == ["good"]
+    assert state.take("good") == of("t", 0, 1, 2)
 
 
 def test_the_first_member_gets_everything() -> None:

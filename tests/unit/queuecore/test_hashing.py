@@ -87,6 +87,12 @@ def test_every_entity_has_a_partition_there_is(name: str, entity: Entity, partit
     assert 0 <= partition_of(entity, partitions, hash_function(name)) < partitions
 
 
+@pytest.mark.parametrize("partitions", [0, -3])
+def test_without_partitions_there_is_none_to_go_to(partitions: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"there are {partitions} partitions"):
+        partition_of("a", partitions)
+
+
 def test_an_unknown_function_is_refused_with_the_known_ones() -> None:
     assert DEFAULT_HASH in HASH_FUNCTIONS
     with pytest.raises(ConfigurationError, match=r"'md5'.*murmur3_128, murmur3_32, sha256, fnv1a"):

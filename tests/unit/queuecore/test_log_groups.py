@@ -210,7 +210,7 @@ def test_the_last_member_to_be_killed_leaves_a_group_that_can_be_joined(
 def test_a_member_that_hangs_is_out_after_its_session_and_what_it_does_late_has_no_effect(
     tmp_path: Path, members: Callable[..., list[Member]]
 ) -> None:
-    [zombie, living] = members(2, session_ms=2_000)
+    [zombie, living] = members(2, session_ms=4_000)
     [mine, _] = settle([zombie, living], [2, 2])
     with closing(LogProvider(tmp_path, FAST)) as provider:
         for partition in mine:

@@ -23,6 +23,7 @@ from queuecore.providers.log import LogProvider
 from queuecore.providers.log import page as page_module
 from queuecore.providers.log.batch import ANONYMOUS, Origin, encode_body
 from queuecore.providers.log.files import partition_dir, segment_bases, segment_path
+from queuecore.providers.log.page import PageView
 from queuecore.providers.log.reader import PartitionReader
 from queuecore.providers.log.segment import HEAD_SIZE, Segment
 from queuecore.providers.log.times import offset_for_time
@@ -227,6 +228,8 @@ class LogMachine(RuleBasedStateMachine):
     def cut_the_power(self, fraction: float) -> None:
         """What was not waited for is lost, from anywhere on."""
         self._close()
+        # A wait for the disk covers what others have written meanwhile, too.
+        self.model.synced = max(self.model.synced, PageView.read(self.folder).synced)
         self._truncate(fraction)
         self.boots += 1
         self.patch.setattr(page_module, "boot_id", lambda: b"%016d" % self.boots)

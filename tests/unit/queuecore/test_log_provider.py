@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from queuecore.errors import ForeignFile, ProviderUnavailable, QueueError, UnknownTopic
+from queuecore.errors import CorruptLog, ForeignFile, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.log import LogProvider, database
@@ -370,26 +370,49 @@ def test_a_producer_does_not_bring_back_a_topic_that_was_deleted(tmp_path: Path)
 # --- a partition that cannot be read
 
 
-def test_a_partition_that_cannot_be_read_is_told_in_every_poll_until_it_is_mended(tmp_path: Path) -> None:
+def test_a_partition_that_cannot_be_read_is_told_until_it_is_mended_and_the_others_are_read(tmp_path: Path) -> None:
+    before, behind = TopicPartitionInfo("a", 0), TopicPartitionInfo("z", 0)
+    infos = [before, INFO, behind]
     clock = ManualClock()
     with closing(LogProvider(tmp_path, FAST, clock=clock)) as provider:
-        provider.admin().create_topics([TopicSpec(PLACE.topic), TopicSpec(OTHER.full_topic_name)])
-        store(provider, "one")
-        store(provider, "two", info=OTHER)
+        provider.admin().create_topics([TopicSpec(info.full_topic_name) for info in infos])
+        for info in infos:
+            store(provider, f"of {info.topic}", info=info)
         folder = partition_dir(tmp_path, PLACE)
         sound = contents(folder)
         [segment] = folder.glob("*.log")
         segment.write_bytes(b"not a segment at all")
         (folder / "state").write_bytes(b"")
         consumer = provider.consumer("group")
-        consumer.subscribe([INFO, OTHER])
+        consumer.subscribe(infos)
         for _ in range(3):
             clock.advance(1)
             with pytest.raises(ForeignFile, match="Move the file away, or restore it from a copy"):
                 consumer.poll(0)
+        assert sorted(texts(consumer.poll(0))) == ["of a", "of z"]
         segment.write_bytes(sound[segment.name])
         clock.advance(1)
-        assert sorted(texts(consumer.poll(0))) == ["one", "two"]
+        assert texts(consumer.poll(0)) == ["of topic"]
+
+
+def test_what_other_partitions_gave_is_not_lost_for_one_that_is_harmed(provider: LogProvider, tmp_path: Path) -> None:
+    consumer = provider.consumer("group")
+    consumer.subscribe([INFO, OTHER])
+    assert consumer.poll(0) == []
+    store(provider, "harmed")
+    [segment] = partition_dir(tmp_path, PLACE).glob("*.log")
+    segment.write_bytes(segment.read_bytes()[:-1] + b"?")
+    given: list[str] = []
+    told = 0
+    for number in range(5):
+        store(provider, f"sound {number}", info=OTHER)
+        try:
+            given += texts(consumer.poll(0))
+        except CorruptLog:
+            told += 1
+            given += texts(consumer.poll(0))
+    assert given == [f"sound {number}" for number in range(5)]
+    assert told >= 2
 
 
 def test_a_group_that_was_ahead_of_a_power_cut_goes_on_at_the_end(

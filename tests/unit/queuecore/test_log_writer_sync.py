@@ -189,3 +189,16 @@ def test_a_segment_is_not_ended_before_it_is_on_disk(partition: Partition, disk:
     assert disk.holds == set(range(16, closed.stat().st_size))
     assert append(writer, "second", sync=True) == 1
     assert partition.data() == ["first", "second"]
+
+
+def test_records_are_not_deleted_before_the_rest_is_on_disk(partition: Partition, disk: Disk) -> None:
+    writer = partition.writer()
+    append(writer, "first", "second")
+    disk.fails = True
+    with pytest.raises(ProviderUnavailable, match="mend the disk"):
+        writer.begin_at(1)
+    assert partition.reader().beginning() == 0
+    disk.fails = False
+    writer.begin_at(1)
+    assert disk.holds == set(range(16, partition.segments()[-1].stat().st_size))
+    assert partition.data(1) == ["second"]

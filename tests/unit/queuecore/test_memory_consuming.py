@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from queuecore.errors import GroupActive, NotOwner, QueueError
+from queuecore.errors import GroupActive, NotOwner, OffsetOutOfRange, QueueError
 from queuecore.messages import QueueMessage, Record
 from queuecore.providers.base import QueueConsumer, TopicSpec
 from queuecore.providers.memory import MemoryProvider, MemoryStorage
@@ -74,6 +74,32 @@ def test_a_poll_that_waits_is_ended_by_stopping(provider: MemoryProvider) -> Non
         records = polling(pool, provider, consumer)
         consumer.stop()
         assert records.result(DEADLINE_S) == []
+
+
+def test_a_poll_that_is_interrupted_leaves_no_member_that_lives_for_ever(
+    provider: MemoryProvider, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = subscribed(provider, INFO)
+
+    def interrupt(wake: threading.Condition, timeout: float) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Condition, "wait", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted.poll(LONG_MS)
+    assert not provider._storage.partition(PLACE).waiting
+    clock.advance(SESSION_S)
+    assert subscribed(provider, INFO).partitions == {PLACE}
+
+
+def test_a_poll_may_wait_for_longer_than_a_thread_can(provider: MemoryProvider) -> None:
+    with ThreadPoolExecutor() as pool:
+        consumer = subscribed(provider, INFO)
+        waiting = pool.submit(consumer.poll, 10**15)
+        wait_until(lambda: waiting.done() or provider._storage.partition(PLACE).waiting)
+        put(provider, INFO, b"at last")
+        assert [record.data for record in waiting.result(DEADLINE_S)] == [b"at last"]
 
 
 def test_a_poll_that_waits_is_woken_by_a_transaction(provider: MemoryProvider) -> None:
@@ -184,8 +210,8 @@ def test_a_group_goes_on_where_something_is_left(provider: MemoryProvider, caplo
     provider.admin().delete_records({PLACE: 3})
     assert [record.data for record in consumer.poll(0)] == [b"3", b"4"]
     assert "group g was at 0 and goes on from 3" in caplog.text
-    consumer.seek(PLACE, 99)
-    assert [record.data for record in consumer.poll(0)] == [b"3", b"4"]
+    with pytest.raises(OffsetOutOfRange, match=r"t\[0\] ends at 5"):
+        consumer.seek(PLACE, 99)
 
 
 def test_every_partition_has_its_turn(clock: ManualClock) -> None:

@@ -1,5 +1,6 @@
 """Sending to the in-memory provider, beyond the contract: it is bounded, and full is no dead end."""
 
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -149,6 +150,37 @@ def test_stopping_waits_for_what_waits_for_room() -> None:
         provider.admin().delete_records({PLACE: 1})
         assert waiting.result(DEADLINE_S).offset == 1
         stopped.result(DEADLINE_S)
+
+
+def test_closing_the_provider_waits_for_no_room() -> None:
+    provider = open_memory(MemoryStorage(capacity=1), ProducerOptions(max_block_ms=10 * LONG_MS))
+    producer = provider.producer()
+    sent = [send(producer, INFO, QueueMessage(None, b"x")) for _ in range(3)]
+    wait_until(lambda: PLACE in producer._storing.full)
+    with ThreadPoolExecutor() as pool:
+        pool.submit(provider.close).result(DEADLINE_S)
+    assert [type(one.exception(0)) for one in sent] == [type(None), PartitionFull, PartitionFull]
+    provider.close()
+
+
+def test_a_closed_provider_makes_nothing_new() -> None:
+    provider = open_memory(MemoryStorage())
+    provider.close()
+    for make in (provider.producer, lambda: provider.consumer("g"), lambda: provider.transactional_producer("id")):
+        with pytest.raises(QueueError, match="has been closed"):
+            make()
+
+
+def test_a_producer_that_is_dropped_leaves_no_thread() -> None:
+    provider = open_memory(MemoryStorage())
+    producer = provider.producer()
+    thread = producer._thread
+    sent = send(producer, INFO, QueueMessage(None, b"x"))
+    del producer
+    gc.collect()
+    thread.join(DEADLINE_S)
+    assert not thread.is_alive()
+    assert sent.result(0).offset == 0
 
 
 def test_records_that_are_too_old_make_room() -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from hashlib import sha256
+from typing import Any
 from uuid import UUID, uuid1
 
 import mmh3
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queuecore.errors import ConfigurationError, InvalidName, UnknownQueue, UnknownTenant
-from queuecore.hashing import HASH_FUNCTIONS, Entity, fnv1a
+from queuecore.hashing import HASH_FUNCTIONS, Entity, fnv1a, murmur3_128
 from queuecore.routing import MAX_SUBSTITUTES, QueueKey, RoutedQueue, Router, RoutingTable
 from queuecore.topics import SYSTEM_TENANT, ServiceType, TopicPartitionInfo
 
@@ -276,7 +277,7 @@ def test_a_table_cannot_be_changed() -> None:
 
 
 def test_what_cannot_be_routed_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="at least 1 partition, not 0"):
+    with pytest.raises(ConfigurationError, match="cannot have 0 partitions"):
         RoutedQueue("tb_core", 0)
     with pytest.raises(InvalidName):
         RoutedQueue("tb core", 1)
@@ -286,6 +287,38 @@ def test_what_cannot_be_routed_is_refused() -> None:
         RoutingTable(1, {QueueKey(CORE, "Main", ISOLATED): RoutedQueue("tb_core", 1)})
     with pytest.raises(ConfigurationError, match="both have the topic 'same'"):
         RoutingTable(1, {QueueKey(RE): RoutedQueue("same", 1), QueueKey(RE, "B"): RoutedQueue("same", 1)})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (RoutedQueue("a.b", 1), RoutedQueue("a_b", 1)),
+        (RoutedQueue("a", 1), RoutedQueue("a_0", 1, use_internal_partition=True)),
+    ],
+)
+def test_queues_whose_topics_kafka_takes_for_one_are_refused(one: RoutedQueue, other: RoutedQueue) -> None:
+    with pytest.raises(InvalidName, match="Kafka does not allow"):
+        RoutingTable(1, {QueueKey(RE): one, QueueKey(RE, "Other"): other})
+
+
+def test_queues_whose_names_differ_in_case_alone_are_refused() -> None:
+    one, other = RoutedQueue("one", 1), RoutedQueue("other", 1)
+    with pytest.raises(ConfigurationError, match="differ in case alone"):
+        RoutingTable(1, {QueueKey(RE, "Main"): one, QueueKey(RE, "main"): other})
+    RoutingTable(1, {QueueKey(RE, "Main"): one, QueueKey(CORE, "main"): other, QueueKey(RE, "MAIN", ISOLATED): other})
+
+
+def test_a_tenant_that_is_no_uuid_is_refused(router: Router) -> None:
+    text: Any = str(SHARED)
+    for ask in (router.resolve, router.resolve_all):
+        with pytest.raises(UnknownTenant, match="is no UUID but str"):
+            ask(RE, "Main", text, ENTITY)
+
+
+@given(entity=st.uuids(), partitions=st.integers(1, 50))
+def test_the_hash_that_is_spelt_out_is_the_one_of_the_library(entity: UUID, partitions: int) -> None:
+    router = Router(RoutingTable(1, {QueueKey(CORE): RoutedQueue("tb_core", partitions)}))
+    assert router.resolve(CORE, None, SHARED, entity).partition == abs(murmur3_128(entity)) % partitions
 
 
 def test_tenants_may_use_the_same_topic_for_queues_of_their_own() -> None:
