@@ -4,6 +4,8 @@ Start with `open_queues`. What is listed in `__all__` is what programs are meant
 describes it. A provider's own library is imported only when that provider is opened.
 """
 
+import typing
+
 from queuecore.deadletter.envelope import FailureStory
 from queuecore.delivery import Delivery
 from queuecore.encoding import decode, encode
@@ -41,7 +43,8 @@ from queuecore.factories import (
     VersionControlQueueFactory,
     queue_factory,
 )
-from queuecore.messages import QueueMessage, Record, RecordMetadata
+from queuecore.hashing import hash_function
+from queuecore.messages import UNKNOWN_OFFSET, QueueMessage, Record, RecordMetadata
 from queuecore.processing import RetryFailed
 from queuecore.providers.base import (
     AssignmentListener,
@@ -58,6 +61,7 @@ from queuecore.providers.base import (
     Transaction,
     TransactionalProducer,
 )
+from queuecore.providers.memory import MemoryProvider, MemoryStorage
 from queuecore.providers.opening import open_provider
 from queuecore.providers.options import ConsumerOptions, ProducerOptions
 from queuecore.queues import (
@@ -71,9 +75,22 @@ from queuecore.queues import (
 )
 from queuecore.routing import QueueKey, RoutedQueue, Router, RoutingTable
 from queuecore.sending import send, send_and_wait
-from queuecore.topics import ProviderPartition, ServiceType, TopicPartitionInfo
+from queuecore.topics import (
+    SYSTEM_TENANT,
+    ProviderPartition,
+    ServiceType,
+    TopicPartitionInfo,
+    notification_topic,
+    response_topic,
+)
+
+if typing.TYPE_CHECKING:
+    from queuecore.config.queue_options import queue_settings
+    from queuecore.config.queue_tree import QueueSettings
 
 __all__ = [
+    "SYSTEM_TENANT",
+    "UNKNOWN_OFFSET",
     "AssignmentListener",
     "Capabilities",
     "Channel",
@@ -92,6 +109,8 @@ __all__ = [
     "GroupDescription",
     "InvalidMessage",
     "InvalidName",
+    "MemoryProvider",
+    "MemoryStorage",
     "MessageHandler",
     "MonolithQueueFactory",
     "NotOwner",
@@ -113,6 +132,7 @@ __all__ = [
     "QueueMessage",
     "QueueProducer",
     "QueueReader",
+    "QueueSettings",
     "Queues",
     "Record",
     "RecordMetadata",
@@ -139,9 +159,24 @@ __all__ = [
     "VersionControlQueueFactory",
     "decode",
     "encode",
+    "hash_function",
+    "notification_topic",
     "open_provider",
     "open_queues",
     "queue_factory",
+    "queue_settings",
+    "response_topic",
     "send",
     "send_and_wait",
 ]
+
+# The settings bring a YAML reader with them, which only those need who read a file.
+_SETTINGS = {"QueueSettings": "queuecore.config.queue_tree", "queue_settings": "queuecore.config.queue_options"}
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name not in _SETTINGS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_SETTINGS[name]), name)

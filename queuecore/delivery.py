@@ -1,7 +1,8 @@
 """What a crash may do to a message: how often it is handled.
 
-at_most_once   The offset is committed before the handler runs. A crash loses what was polled and not yet handled;
-               nothing is handled twice. For measurements and logs, where the next one comes soon.
+at_most_once   The offset is committed before the handler runs, for up to 100 messages at a time. A crash loses those of
+               them that are not yet handled; nothing is handled twice. For measurements and logs, where the next one
+               comes soon.
 at_least_once  The offset is committed when the handler has returned and what it sent is stored. A crash repeats what
                was not yet committed; nothing is lost. The handler must bear a repetition. The default.
 exactly_once   What the handler sent through its context and the offset take effect in one transaction. A crash runs

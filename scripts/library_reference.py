@@ -22,25 +22,33 @@ SECTIONS: dict[str, list[str]] = {
     "Queues": ["open_queues", "Queues", "Subscription", "SubscriptionCounts", "Delivery", "RetryFailed"],
     "Handlers": ["MessageHandler", "DeliveryContext"],
     "Dead letters": ["DeadLetter", "FailureStory"],
-    "Messages": ["QueueMessage", "Record", "RecordMetadata", "encode", "decode"],
+    "Messages": ["QueueMessage", "Record", "RecordMetadata", "UNKNOWN_OFFSET", "encode", "decode"],
     "Providers": [
         *("open_provider", "ProducerOptions", "ConsumerOptions", "Provider", "Capabilities", "QueueProducer"),
         *("QueueConsumer", "AssignmentListener", "QueueReader", "TransactionalProducer", "Transaction", "QueueAdmin"),
         *("TopicSpec", "TopicDescription", "PartitionDescription", "GroupDescription", "send", "send_and_wait"),
+        *("MemoryProvider", "MemoryStorage"),
     ],
     "Topics and routing": [
         *("TopicPartitionInfo", "ProviderPartition", "ServiceType"),
-        *("Router", "RoutingTable", "RoutedQueue", "QueueKey"),
+        *("Router", "RoutingTable", "RoutedQueue", "QueueKey", "SYSTEM_TENANT", "hash_function"),
+        *("notification_topic", "response_topic"),
     ],
     "Services of the platform": [
         *("queue_factory", "Deployment", "Channel", "ServiceQueueFactory", "CoreQueueFactory"),
         *("RuleEngineQueueFactory", "VersionControlQueueFactory", "TransportQueueFactory", "EdqsQueueFactory"),
-        "MonolithQueueFactory",
+        *("MonolithQueueFactory", "QueueSettings", "queue_settings"),
     ],
 }
 
 # Plain classes that users make themselves.
-_CONSTRUCTED = ("Queues", "Router")
+_CONSTRUCTED = ("Queues", "Router", "MemoryProvider", "MemoryStorage")
+# What cannot say itself what it is.
+NOTES = {
+    "SYSTEM_TENANT": "`13814000-1dd2-11b2-8080-808080808080`: its queues are for all who have none of their own.",
+    "UNKNOWN_OFFSET": "`-1`: the offset of a message that nobody acknowledged, with `acks=0`.",
+    "QueueSettings": "The `queue:` tree. [Every setting](settings.md) is described on its own page.",
+}
 _MAX_LINE = 100
 _MODULES = re.compile(r"\b(?:queuecore|collections|typing|uuid|pathlib|concurrent|google)(?:\.\w+)*\.(?=\w)")
 _ROW = re.compile(r"([\w-]+)  +(\S.*)")
@@ -63,6 +71,8 @@ def reference() -> str:
 def _section(name: str) -> str:
     thing = getattr(queuecore, name)
     parts = [f"\n### `{name}`\n\n"]
+    if name in NOTES:
+        return f"{parts[0]}{NOTES[name]}\n"
     if inspect.isfunction(thing) or is_dataclass(thing) or hasattr(thing, "_fields") or name in _CONSTRUCTED:
         parts.append(f"```python\n{_signature(name, thing, wrap=True)}\n```\n\n")
     parts.append(_prose(inspect.getdoc(thing) or ""))
@@ -115,7 +125,7 @@ def _signature(name: str, thing: Callable[..., Any], *, wrap: bool = False) -> s
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
     is_keyword_only = False
     for one in signature.parameters.values():
-        if one.name in {"self", "cls"}:
+        if one.name in {"self", "cls"} or one.name.startswith("_"):
             continue
         if one.kind is one.KEYWORD_ONLY and not is_keyword_only:
             is_keyword_only = True
@@ -125,7 +135,8 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
 
 
 def _default(value: object) -> str:
-    if is_dataclass(value) and not isinstance(value, type):
+    is_nameless = type(value).__repr__ is object.__repr__
+    if is_nameless or (is_dataclass(value) and not isinstance(value, type)):
         return f"{type(value).__name__}(…)"
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"

@@ -11,10 +11,10 @@ from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.handlers import Handler, context_of
 from queuecore.consuming.progress import KEEP_ALIVE_EVERY_S, PackProgress
 from queuecore.deadletter.envelope import FailureStory, describe_exception, to_letter
+from queuecore.deadletter.fitting import send_letter
 from queuecore.messages import Record
 from queuecore.processing import RetryFailed
 from queuecore.providers.base import Provider
-from queuecore.sending import send_and_wait
 from queuecore.topics import ServiceType, TopicPartitionInfo, dead_letter_partition, group_name
 
 logger = logging.getLogger(__name__)
@@ -116,10 +116,15 @@ class PartitionLoop:
         return None
 
     def _attempt(self, record: Record, attempt: int) -> BaseException | None:
-        """What the handler raised. One that asks for the end of the process has failed as well."""
+        """What the handler raised, whatever that is: one that asks for the end of its thread or of the process has
+        failed as well. Only where a person can press Ctrl-C, in the main thread, that ends the loop."""
         try:
             self._handle(record, context_of(record, self.spec.queue, attempt))
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt as error:
+            if threading.current_thread() is threading.main_thread():
+                raise
+            return error
+        except BaseException as error:
             return error
         return None
 
@@ -133,7 +138,7 @@ class PartitionLoop:
         """Write the letter and wait for its acknowledgement: only then may the original count as done."""
         story = self._story(record, error, attempts, first_failed_at_ms)
         target = dead_letter_partition(self.spec.info)
-        send_and_wait(self._provider.producer(), target, to_letter(record, story), _LETTER_ACK_S)
+        send_letter(self._provider.producer(), target, to_letter(record, story), _LETTER_ACK_S)
         self._outcomes.dead_lettered(record, story)
 
     def _story(self, record: Record, error: BaseException, attempts: int, first_failed_at_ms: int) -> FailureStory:

@@ -1,20 +1,24 @@
 """The factory itself: one class for all kinds."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from queuecore.catalogue import Scope, routed_queues
+from queuecore.catalogue import CatalogueEntry, Scope, catalogue, routed_queues
 from queuecore.config.queue_tree import QueueSettings
 from queuecore.errors import ConfigurationError, NotSupported
 from queuecore.factories.channels import Channel
 from queuecore.factories.consumers import Consumers
 from queuecore.factories.kinds import FactoryKind
 from queuecore.factories.producers import Producers
+from queuecore.factories.subscribing import subscribing_to
+from queuecore.hashing import Entity
 from queuecore.providers.base import Provider, QueueConsumer, QueueProducer, TopicSpec
 from queuecore.routing import Router, RoutingTable
 from queuecore.topics import (
     SYSTEM_TENANT,
+    ServiceType,
     TopicPartitionInfo,
     group_name,
     member_topic,
@@ -25,9 +29,10 @@ from queuecore.topics import (
 _NOTIFICATIONS = ".notifications"
 
 
-def router_of(settings: QueueSettings) -> Router:
-    """Knows the queues of the catalogue."""
-    return Router(RoutingTable(0, routed_queues(settings), hash_name=settings.partitions.hash_function_name))
+def router_of(settings: QueueSettings, job_types: Iterable[str] = ()) -> Router:
+    """Knows the queues of the catalogue, and those of these job types."""
+    queues = routed_queues(settings, job_types)
+    return Router(RoutingTable(0, queues, hash_name=settings.partitions.hash_function_name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,7 @@ class QueueFactory(Producers, Consumers):
     settings    names, partitions and retention of the topics
     service_id  which instance: part of the topics that it reads alone
     router      where an entity's messages go
+    job_types   those whose tasks it sends, besides those that the settings name
     is_owner    whether the provider is closed with the factory
     """
 
@@ -47,6 +53,7 @@ class QueueFactory(Producers, Consumers):
     settings: QueueSettings
     service_id: str
     router: Router
+    job_types: tuple[str, ...]
     is_owner: bool
 
     @property
@@ -68,14 +75,32 @@ class QueueFactory(Producers, Consumers):
             topic = with_prefix(self.settings.prefix, entry.topic)
         else:
             topic = member_topic(entry.topic, member or self.service_id, self.settings.prefix)
-        return self.provider.consumer(self._group(channel, topic, partition), topic)
+        consumer = self.provider.consumer(self._group(channel, topic, partition), topic)
+        if entry.queue is None or not (entry.is_divided or partition is not None):
+            return consumer
+        infos = self.partitions(channel)
+        return subscribing_to(consumer, infos if partition is None else (infos[partition],))
 
-    def partitions(self, channel: Channel) -> tuple[TopicPartitionInfo, ...]:
-        """All partitions of a channel that is no family, for `subscribe` and `send`."""
-        entry = channel.entry(self.settings)
+    def partitions(self, channel: Channel, member: str = "") -> tuple[TopicPartitionInfo, ...]:
+        entry = self._entry(channel, member)
         if entry.queue is None:
-            raise ConfigurationError(f"{entry.topic} is a family of topics; name the one that is meant")
+            return (self._member_address(channel, entry, member),)
         return self.router.get_partitions(entry.read_by[0], entry.queue, SYSTEM_TENANT)
+
+    def address(self, channel: Channel, member: str = "", *, entity: Entity | None = None) -> TopicPartitionInfo:
+        entry = self._entry(channel, member)
+        if entry.queue is None:
+            return self._member_address(channel, entry, member)
+        return self.router.resolve(entry.read_by[0], entry.queue, SYSTEM_TENANT, entity)
+
+    def create_topic(self, channel: Channel, member: str) -> None:
+        entry = self._entry(channel, member)
+        if entry.queue is not None:
+            specs = list(entry.specs(self.settings))
+        else:
+            self._member_address(channel, entry, member)
+            specs = [entry.member_spec(self.settings, member)]
+        self.provider.admin().create_topics(specs)
 
     def create_topics(self) -> None:
         """Create what this service reads and sends to; what exists stays as it is."""
@@ -92,6 +117,30 @@ class QueueFactory(Producers, Consumers):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _entry(self, channel: Channel, member: str) -> CatalogueEntry:
+        """The catalogue's entry: of tasks, that of the job type, which is routed like a queue."""
+        entry = channel.entry(self.settings)
+        if entry.scope is Scope.PER_JOB_TYPE and member:
+            entry = self._tasks().get(member.upper(), entry)
+        if entry.scope is Scope.ALONE and member and entry.queue != member.upper():
+            raise ConfigurationError(f"{entry.topic} is one topic, not a family; leave {member!r} out")
+        return entry
+
+    def _member_address(self, channel: Channel, entry: CatalogueEntry, member: str) -> TopicPartitionInfo:
+        if entry.scope is Scope.PER_JOB_TYPE:
+            known = ", ".join(sorted(self._tasks())) or "none"
+            raise ConfigurationError(
+                f"{channel.name} has no job type {member!r}; name one of job_types, of which there are: {known}"
+            )
+        if not member:
+            raise ConfigurationError(f"{entry.topic} is a family of topics ({entry.scope.value}); name the member")
+        return TopicPartitionInfo(member_topic(entry.topic, member, self.settings.prefix))
+
+    def _tasks(self) -> dict[str, CatalogueEntry]:
+        processor = ServiceType.TASK_PROCESSOR
+        entries = catalogue(self.settings, self.job_types)
+        return {entry.queue: entry for entry in entries if entry.queue is not None and processor in entry.read_by}
 
     def _may_read(self, channel: Channel) -> bool:
         return not set(self.kind.serves).isdisjoint(channel.entry(self.settings).read_by)
@@ -114,6 +163,8 @@ class QueueFactory(Producers, Consumers):
                 specs += entry.specs(self.settings)
             elif entry.scope is Scope.PER_SERVICE and self._may_read(channel):
                 specs.append(entry.member_spec(self.settings, self.service_id))
+            elif entry.scope is Scope.PER_JOB_TYPE and self.kind.may_send(channel):
+                specs += [spec for tasks in self._tasks().values() for spec in tasks.specs(self.settings)]
         return specs
 
     def _not_its_own(self, doing: str, channel: Channel, allowed: list[Channel]) -> NotSupported:

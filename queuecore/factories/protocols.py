@@ -5,6 +5,7 @@ from typing import Protocol, Self
 from uuid import UUID
 
 from queuecore.factories.channels import Channel
+from queuecore.hashing import Entity
 from queuecore.providers.base import Provider, QueueConsumer, QueueProducer
 from queuecore.routing import Router
 from queuecore.topics import TopicPartitionInfo
@@ -33,13 +34,23 @@ class ServiceQueueFactory(Protocol):
         """A producer whose default topic is the channel's. NotSupported where this service sends nothing there."""
 
     def consumer(self, channel: Channel, *, partition: int | None = None, member: str = "") -> QueueConsumer:
-        """A consumer in the channel's group, not yet subscribed. NotSupported where this service does not read it."""
+        """A consumer in the channel's group, not yet subscribed: `subscribe()` means all partitions, or the one that is
+        asked for. NotSupported where this service does not read it."""
 
-    def partitions(self, channel: Channel) -> tuple[TopicPartitionInfo, ...]:
-        """All partitions of a channel, for `subscribe` and `send`. ConfigurationError for a family of topics."""
+    def partitions(self, channel: Channel, member: str = "") -> tuple[TopicPartitionInfo, ...]:
+        """All partitions of a channel, for `subscribe` and `send`. Of a family of topics (notifications, responses,
+        edge events, tasks), those of one member: a service id, an edge id, a job type."""
+
+    def address(self, channel: Channel, member: str = "", *, entity: Entity | None = None) -> TopicPartitionInfo:
+        """Where to send: of a channel, the entity's partition, or each in turn; of a family, the member's topic.
+        ConfigurationError for a family without a member, and for a job type that is not known."""
+
+    def create_topic(self, channel: Channel, member: str) -> None:
+        """Create one member's topic of a family: what one edge or another service is told."""
 
     def create_topics(self) -> None:
-        """Create what this service reads and sends to; what exists stays as it is."""
+        """Create what this service reads and sends to, with the tasks of its job types; what exists stays as it is.
+        The topics of edges and of other services are theirs to create, or `create_topic`'s."""
 
     def close(self) -> None:
         """Close the provider, if the factory has opened it."""

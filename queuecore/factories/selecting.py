@@ -2,6 +2,7 @@
 
 import re
 import socket
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
@@ -35,6 +36,7 @@ def queue_factory(
     service_id: str | None = None,
     folder: Path | str | None = None,
     opened: Provider | None = None,
+    job_types: Iterable[str] = (),
 ) -> MonolithQueueFactory: ...
 
 
@@ -48,6 +50,7 @@ def queue_factory(
     service_id: str | None = None,
     folder: Path | str | None = None,
     opened: Provider | None = None,
+    job_types: Iterable[str] = (),
 ) -> CoreQueueFactory: ...
 
 
@@ -61,6 +64,7 @@ def queue_factory(
     service_id: str | None = None,
     folder: Path | str | None = None,
     opened: Provider | None = None,
+    job_types: Iterable[str] = (),
 ) -> RuleEngineQueueFactory: ...
 
 
@@ -74,6 +78,7 @@ def queue_factory(
     service_id: str | None = None,
     folder: Path | str | None = None,
     opened: Provider | None = None,
+    job_types: Iterable[str] = (),
 ) -> TransportQueueFactory: ...
 
 
@@ -87,6 +92,7 @@ def queue_factory(
     service_id: str | None = None,
     folder: Path | str | None = None,
     opened: Provider | None = None,
+    job_types: Iterable[str] = (),
 ) -> VersionControlQueueFactory: ...
 
 
@@ -100,6 +106,7 @@ def queue_factory(
     service_id: str | None = None,
     folder: Path | str | None = None,
     opened: Provider | None = None,
+    job_types: Iterable[str] = (),
 ) -> EdqsQueueFactory: ...
 
 
@@ -113,6 +120,7 @@ def queue_factory(
     service_id: str | None = None,
     folder: Path | str | None = None,
     opened: Provider | None = None,
+    job_types: Iterable[str] = (),
 ) -> ServiceQueueFactory: ...
 
 
@@ -125,6 +133,7 @@ def queue_factory(
     service_id: str | None = None,
     folder: Path | str | None = None,
     opened: Provider | None = None,
+    job_types: Iterable[str] = (),
 ) -> ServiceQueueFactory:
     """The producers and consumers of a service of the platform.
 
@@ -136,6 +145,7 @@ def queue_factory(
     service_id  which instance of the service this is; by default the name of the machine
     folder      where the provider `log` keeps its files
     opened      a provider that is open already and stays so, as services that share an `in-memory` one need
+    job_types   the types of jobs whose tasks are sent, besides those that the settings name
 
     ConfigurationError where the platform has no such service, with the list of those it has.
     """
@@ -144,6 +154,7 @@ def queue_factory(
     from queuecore.config.queue_tree import QueueSettings
     from queuecore.factories.factory import QueueFactory, router_of
 
+    types = tuple(job_types)
     kind = find_kind(deployment, service_type, provider)
     settings = replace(settings or QueueSettings(), type=provider)
     if opened is None and provider == "kafka" and settings.kafka.ssl_enabled:
@@ -156,7 +167,8 @@ def queue_factory(
         producing=producer_options(settings),
         consuming=consumer_options(settings),
     )
-    return QueueFactory(kind, used, settings, service_id or _host(), router_of(settings), is_owner=opened is None)
+    router = router_of(settings, types)
+    return QueueFactory(kind, used, settings, service_id or _host(), router, types, is_owner=opened is None)
 
 
 def _host() -> str:

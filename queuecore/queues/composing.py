@@ -1,5 +1,6 @@
 """From what a caller wants to say to a message with an address."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -39,6 +40,7 @@ class Composer:
         said anew, even where headers of a received message are passed on."""
         origin = origin_headers(self._producer_id, self._clock.now_ms(), debug=self._debug)
         key = _key_of(entity)
+        _check_headers(headers)
         if isinstance(payload, bytes):
             message = QueueMessage(key, payload, {**headers, **origin})
         elif isinstance(payload, Message):
@@ -46,6 +48,17 @@ class Composer:
         else:
             raise InvalidMessage(f"the payload is {type(payload).__name__}; send bytes or a Protocol Buffers message")
         return Addressed(self._directory.resolve(queue, entity), message)
+
+
+def _check_headers(headers: Headers) -> None:
+    """As typed; whoever does not check types shall hear of it here, not from a thread of the provider's."""
+    if not isinstance(headers, Mapping):
+        raise InvalidMessage(
+            f"the headers are {type(headers).__name__}; use a mapping of text to bytes, or leave them out"
+        )
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, bytes):
+            raise InvalidMessage(f"the header {name!r} is {value!r}; names are text and values are bytes")
 
 
 def _key_of(entity: Entity | None) -> Key:

@@ -41,13 +41,13 @@ class DeliveryContext(HandlerContext):
     """
 
     partition: int
-    outbox: Outbox = field(repr=False, compare=False)
+    _outbox: Outbox = field(repr=False, compare=False)
 
     def send(self, queue: str, entity: Entity | None, payload: Payload, headers: Headers = NO_HEADERS) -> None:
         """Send a message as part of handling this one: like `Queues.publish`, but only once the handler has returned
         without an error, and before this message counts as done. With `exactly_once` both happen together or not
         at all. UnknownQueue and InvalidMessage as there."""
-        self.outbox.put(queue, entity, payload, headers)
+        self._outbox.put(queue, entity, payload, headers)
 
 
 class MessageHandler(Protocol):

@@ -11,12 +11,14 @@ class SubscriptionCounts:
     handled        the handler returned, and what it sent is stored
     retried        attempts after a failed one
     dead_lettered  given up, and now in the queue's dead-letter topic
+    skipped        replays for another group, passed over
     dropped        given up, and written nowhere but to the log: only with `at_most_once`
     """
 
     handled: int = 0
     retried: int = 0
     dead_lettered: int = 0
+    skipped: int = 0
     dropped: int = 0
 
 

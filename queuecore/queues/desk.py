@@ -4,12 +4,14 @@ import logging
 from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from queuecore.errors import ProviderUnavailable, QueueError
+from queuecore.deadletter.fitting import lighten
+from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError
 from queuecore.messages import RecordMetadata
 from queuecore.providers.base import Provider, QueueProducer
+from queuecore.queues.composing import Addressed
 from queuecore.queues.counting import Counter
 from queuecore.queues.handling import Handled
 from queuecore.queues.letters import LetterWriter
@@ -31,34 +33,47 @@ class Desk:
     hand_over_s: float
     letters: LetterWriter
     counter: Counter
+    # Whether a group that is new begins with what comes from now on.
+    from_end: bool = False
 
     def refused(self, one: Handled, error: QueueError) -> Handled:
-        """The letter that a message becomes whose handler sent what cannot be stored. A letter that cannot be stored
-        itself is raised: its original stays where it is."""
+        """The letter that a message becomes whose handler sent what cannot be stored; of a letter that is too large
+        itself, one with less in it. Any other letter that cannot be stored is raised: its original stays where it
+        is."""
         if one.is_letter:
-            raise error
+            return _lighter(one, error)
         logger.error("%s@%d sent what cannot be stored: %s", one.info, one.record.offset, error)
         letter = self.letters.write(one.info, one.record, error, reason="output_refused", attempts=one.attempts)
         return Handled(one.info, one.record, (letter,), one.attempts, is_letter=True)
 
     def count(self, handled: Iterable[Handled]) -> None:
-        letters = [one.is_letter for one in handled]
-        self.counter.add(handled=len(letters) - sum(letters), dead_lettered=sum(letters))
+        ones = list(handled)
+        letters, skipped = sum(one.is_letter for one in ones), sum(one.is_skipped for one in ones)
+        self.counter.add(handled=len(ones) - letters - skipped, dead_lettered=letters, skipped=skipped)
 
     def start_sending(self, handled: Iterable[Handled]) -> list[tuple[Handled, list["Future[RecordMetadata]"]]]:
         return [(one, [send(self.producer, *addressed) for addressed in one.outgoing]) for one in handled]
 
     def finish_sending(self, one: Handled, stored: Iterable["Future[RecordMetadata]"]) -> Handled:
         """What became of it: itself, or its letter, with all that it sent stored."""
-        try:
-            _wait_for(stored)
-        except QueueError as error:
-            if error.retryable:
-                raise
-            [(letter, stored)] = self.start_sending([self.refused(one, error)])
-            _wait_for(stored)
-            return letter
-        return one
+        while True:
+            try:
+                _wait_for(stored)
+            except QueueError as error:
+                if error.retryable:
+                    raise
+                [(one, stored)] = self.start_sending([self.refused(one, error)])
+            else:
+                return one
+
+
+def _lighter(one: Handled, error: QueueError) -> Handled:
+    [(target, letter)] = one.outgoing
+    lighter = lighten(letter) if isinstance(error, PayloadTooLarge) else None
+    if lighter is None:
+        raise error
+    logger.warning("the letter of %s@%d is too large, and loses a part: %s", one.info, one.record.offset, error)
+    return replace(one, outgoing=(Addressed(target, lighter),))
 
 
 def _wait_for(stored: Iterable["Future[RecordMetadata]"]) -> None:

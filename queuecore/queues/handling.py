@@ -2,12 +2,14 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.deadletter.replay import is_for_another
 from queuecore.messages import REPLAY_LETTER, TENANT_ID, Record, text_header
 from queuecore.processing import RetryFailed
+from queuecore.queues.checking import refuse_promise
 from queuecore.queues.composing import Addressed, Composer
 from queuecore.queues.context import DeliveryContext, MessageHandler, Outbox
 from queuecore.queues.counting import Counter
@@ -27,6 +29,8 @@ class Handled:
     outgoing: tuple[Addressed, ...]
     attempts: int
     is_letter: bool = False
+    # A replay for another group: done without the handler.
+    is_skipped: bool = False
 
     @property
     def place(self) -> ProviderPartition:
@@ -39,6 +43,7 @@ class Attempts:
     def __init__(
         self,
         queue: str,
+        group: str,
         infos: Mapping[ProviderPartition, TopicPartitionInfo],
         handler: MessageHandler,
         retry: RetryFailed,
@@ -49,8 +54,9 @@ class Attempts:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._queue = queue
+        self._group = group
         self._infos = infos
-        self._handler = handler
+        self._handler: Callable[[Record, DeliveryContext], object] = handler
         self._retry = retry
         self._composer = composer
         self._letters = letters
@@ -61,6 +67,8 @@ class Attempts:
     def handle(self, record: Record) -> Handled | None:
         """None: stopped between two attempts, so it is not done."""
         info = self._infos[ProviderPartition(record.topic, record.partition)]
+        if is_for_another(record.headers, self._group):
+            return Handled(info, record, (), 0, is_skipped=True)
         state = self._retry.state()
         first_failed_at_ms = 0
         while True:
@@ -79,10 +87,11 @@ class Attempts:
             self._counter.add(retried=1)
 
     def _attempt(self, record: Record, context: DeliveryContext) -> BaseException | None:
-        """What the handler raised. One that asks for the end of the process has failed as well."""
+        """What the handler raised, whatever that is: one that asks for the end of its thread or of the process has
+        failed as well. So has one that returns a promise, which nobody would keep."""
         try:
-            self._handler(record, context)
-        except (Exception, SystemExit) as error:
+            refuse_promise(self._handler(record, context))
+        except BaseException as error:
             return error
         return None
 
@@ -94,7 +103,7 @@ class Attempts:
             text_header(headers, TENANT_ID),
             text_header(headers, REPLAY_LETTER),
             partition=info.partition or 0,
-            outbox=outbox,
+            _outbox=outbox,
         )
 
     def _give_up(

@@ -7,6 +7,7 @@ from typing import Final
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.deadletter.envelope import FailureStory, describe_exception, original_headers, read_story, to_letter
+from queuecore.deadletter.fitting import is_without_data
 from queuecore.messages import QueueMessage, Record
 from queuecore.providers.base import Provider
 from queuecore.queues.composing import Addressed
@@ -28,8 +29,14 @@ class DeadLetter:
 
     @property
     def message(self) -> QueueMessage:
-        """The message as it was before it was given up; publish it to try again."""
+        """The message as it was before it was given up; without its data where `is_complete` is false."""
         return QueueMessage(self.record.key, self.record.data, original_headers(self.record.headers))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the message is all there. The data are left out where both were too large for one letter: the
+        original is at the story's topic, partition and offset, as long as that topic keeps it."""
+        return not is_without_data(self.record.headers)
 
 
 class LetterWriter:

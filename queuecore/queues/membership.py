@@ -17,6 +17,8 @@ from queuecore.topics import ProviderPartition
 _POLL_MS: Final = 100
 # How often handled messages are settled, and the group is looked after, while the handler works.
 _SETTLE_EVERY_S: Final = 0.1
+# As much is committed before it is handled, and lost in a crash.
+_CHUNK: Final = 100
 
 _NONE: Final[frozenset[ProviderPartition]] = frozenset()
 
@@ -38,6 +40,8 @@ class Membership:
         self._hand_over_s = hand_over_s
         self._progressed = progressed
         self._paused: set[ProviderPartition] = set()
+        # Read, and neither committed nor with the handler: only where a commit comes first.
+        self._pending: list[Record] = []
         # At first the handler may still have what an earlier stay committed.
         self._is_busy, self._is_settling = True, False
         self.held = _NONE
@@ -51,6 +55,9 @@ class Membership:
         """One round: settle what is handled, and read if the handler has nothing left."""
         is_idle = self._worker.wait_idle(_SETTLE_EVERY_S)
         self._settle()
+        if is_idle and self._pending:
+            self._begin_chunk()
+            is_idle = False
         if is_idle:
             self._is_busy = False
             self._progressed()
@@ -61,7 +68,7 @@ class Membership:
             # Gives only what a partition brings that the group gave us just now.
             records = self._consumer.poll(0)
         if records:
-            self._begin(records)
+            self._take(records)
 
     def finish(self, deadline: float) -> bool:
         """Read no more and settle what is handled. False when the message under way took longer than to `deadline`."""
@@ -78,18 +85,36 @@ class Membership:
         self.held |= partitions
 
     def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
-        if not self._settling.commits_first:
+        if self._settling.commits_first:
+            self._forget_pending(partitions)
+            self._worker.wait_done(partitions, self._hand_over_s)
+        else:
             self._worker.withdraw(partitions, self._hand_over_s)
         self._settle()
         self._forget(partitions)
 
     def lost(self, partitions: frozenset[ProviderPartition]) -> None:
-        if not self._settling.commits_first:
+        if self._settling.commits_first:
+            self._forget_pending(partitions)
+        else:
             self._worker.discard(partitions)
         self._forget(partitions)
 
-    def _begin(self, records: list[Record]) -> None:
+    def _take(self, records: list[Record]) -> None:
         self._is_busy = True
+        if self._settling.commits_first:
+            self._pending += records
+        else:
+            self._begin(records)
+
+    def _begin_chunk(self) -> None:
+        chunk, self._pending = self._pending[:_CHUNK], self._pending[_CHUNK:]
+        self._begin(chunk)
+
+    def _forget_pending(self, partitions: frozenset[ProviderPartition]) -> None:
+        self._pending = [one for one in self._pending if (one.topic, one.partition) not in partitions]
+
+    def _begin(self, records: list[Record]) -> None:
         self._settling.begin(self._consumer, records)
         self._worker.give(records)
 

@@ -1,6 +1,7 @@
 """Queues by the name of their provider."""
 
 from pathlib import Path
+from typing import Literal
 
 from queuecore.hashing import DEFAULT_HASH
 from queuecore.providers.opening import ProviderName, open_provider
@@ -19,6 +20,8 @@ def open_queues(
     debug: bool = False,
     producing: ProducerOptions = DEFAULT_PRODUCING,
     consuming: ConsumerOptions = DEFAULT_CONSUMING,
+    capacity: int | None = None,
+    when_full: Literal["block", "reject"] | None = None,
 ) -> Queues:
     """Queues on a provider of this name, which is closed with them.
 
@@ -26,7 +29,8 @@ def open_queues(
             queues.create("orders", partitions=10)
             queues.publish("orders", "customer-123", b"2 apples").result()
 
-    `folder`, `servers` and `replication_factor` are those of `open_provider`, the rest is explained at `Queues`.
+    `folder`, `servers`, `replication_factor`, `capacity` and `when_full` are those of `open_provider`, the rest is
+    explained at `Queues`.
     """
     opened = open_provider(
         provider,
@@ -35,6 +39,15 @@ def open_queues(
         replication_factor=replication_factor,
         producing=producing,
         consuming=consuming,
+        capacity=capacity,
+        when_full=when_full,
     )
     hand_over_s = consuming.session_timeout_ms / 2_000
-    return Queues(opened, producer_id=producer_id, hash_name=hash_name, debug=debug, hand_over_s=hand_over_s)
+    return Queues(
+        opened,
+        producer_id=producer_id,
+        hash_name=hash_name,
+        debug=debug,
+        hand_over_s=hand_over_s,
+        auto_offset_reset=consuming.auto_offset_reset,
+    )

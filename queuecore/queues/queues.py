@@ -3,21 +3,27 @@
 import logging
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
+from queuecore.deadletter.replay import to_replay
 from queuecore.delivery import Delivery
-from queuecore.errors import ConfigurationError, QueueError
+from queuecore.errors import ConfigurationError
 from queuecore.hashing import DEFAULT_HASH, Entity
 from queuecore.messages import NO_HEADERS, Headers, RecordMetadata
 from queuecore.processing import RetryFailed
 from queuecore.providers.base import DAY_MS, FOR_EVER, Cleanup, Provider, TopicSpec
+from queuecore.providers.options import OffsetReset
+from queuecore.queues.checking import check_handler
 from queuecore.queues.composing import Composer, Payload
 from queuecore.queues.context import MessageHandler
 from queuecore.queues.directory import QueueDirectory
 from queuecore.queues.letters import DeadLetter, read_letters
+from queuecore.queues.roster import Roster
 from queuecore.queues.subscription import Subscription, SubscriptionPlan
 from queuecore.routing import RoutedQueue
 from queuecore.sending import send
@@ -25,6 +31,7 @@ from queuecore.sending import send
 logger = logging.getLogger(__name__)
 
 DEFAULT_RETRY = RetryFailed()
+_STOP_WITHIN_S: Final = 30.0
 
 
 class Queues:
@@ -36,6 +43,7 @@ class Queues:
     debug        whether messages also say from which thread and which line they were sent
     hand_over_s  how long a partition that goes to another subscriber waits for the message at hand, which is else
                  handled again there; to be less than the provider's `session_timeout_ms`
+    auto_offset_reset  where a group begins that is new: `earliest`, or `latest` as in the provider's ConsumerOptions
 
     Subscriptions that still run when the queues are closed are stopped.
     """
@@ -48,14 +56,16 @@ class Queues:
         hash_name: str = DEFAULT_HASH,
         debug: bool = False,
         hand_over_s: float = 5.0,
+        auto_offset_reset: OffsetReset = "earliest",
     ) -> None:
         self._provider = provider
         self._directory = QueueDirectory(provider.admin(), hash_name)
         self._composer = Composer(self._directory, producer_id or f"{socket.gethostname()}-{os.getpid()}", debug=debug)
         self._hand_over_s = hand_over_s
+        self._auto_offset_reset = auto_offset_reset
         self._producer = provider.producer()
-        self._subscriptions: list[Subscription] = []
-        self._is_closed = False
+        self._roster = Roster()
+        self._closed = threading.Event()
 
     @property
     def provider(self) -> Provider:
@@ -78,11 +88,14 @@ class Queues:
         `<queue>`. Messages that are given up go to `<queue>.dlq`. A retention of -1 is for ever.
 
         InvalidName where no provider could hold the name. ConfigurationError where the queue is there with another
-        number of partitions: that never changes, as it decides where an entity's messages go.
+        number of partitions, which never changes, as it decides where an entity's messages go; and where other topics
+        are in its place. Either way nothing is created.
         """
+        if not isinstance(partitions, int) or isinstance(partitions, bool):
+            raise ConfigurationError(f"queue {queue!r}: partitions is {partitions!r}; use a whole number from 1 on")
         routed = RoutedQueue(queue, partitions, use_internal_partition=use_internal_partition)
         spec = TopicSpec(queue, 1, retention_ms, retention_bytes, cleanup=cleanup)
-        self._directory.create(queue, routed, spec)
+        self._directory.create(routed, spec)
 
     def names(self) -> list[str]:
         """All queues of this provider."""
@@ -123,12 +136,11 @@ class Queues:
         again.
 
         UnknownQueue where there is none of that name; NotSupported for `exactly_once` on a provider without
-        transactions.
+        transactions; ConfigurationError for a handler that is no plain function: nobody would await an `async def`.
         """
-        if self._is_closed:
-            raise QueueError("these queues are closed; open them again")
         if not group:
             raise ConfigurationError("a subscription needs a group; those of the same group share the messages")
+        check_handler(handler)
         plan = SubscriptionPlan(
             queue,
             group,
@@ -137,28 +149,49 @@ class Queues:
             retry,
             self._directory.partitions(queue),
             self._hand_over_s,
+            self._auto_offset_reset == "latest",
         )
-        subscription = Subscription(plan, self._provider, self._producer, self._composer)
-        self._subscriptions = [one for one in self._subscriptions if one.is_running or one.has_unseen_error]
-        self._subscriptions.append(subscription)
-        return subscription
+        return self._roster.add(
+            lambda enlist: Subscription(plan, self._provider, self._producer, self._composer, enlist)
+        )
 
     def dead_letters(self, queue: str) -> Iterator[DeadLetter]:
         """What was given up of a queue's messages, partition by partition, the oldest first. UnknownQueue where there
         is none of that name."""
         return read_letters(self._provider, self._directory.partitions(queue))
 
+    def replay(self, letter: DeadLetter) -> "Future[RecordMetadata]":
+        """Send a dead letter's message again, to the partition it came from. Only the group that gave it up handles it;
+        the others pass it over. The letter stays where it is: remember which ones you have replayed. If it fails again
+        it becomes another letter.
+
+        InvalidMessage for a letter that is not complete, UnknownQueue where its queue is gone.
+        """
+        info = self._directory.partitions(letter.story.queue_id)[letter.record.partition]
+        stored = send(self._producer, info, to_replay(letter.record))
+        stored.add_done_callback(_log_refusal)
+        return stored
+
     def close(self) -> None:
         """Stop the subscriptions, store what was published, and close the provider. Raises what ended a subscription,
-        unless that has been raised before."""
-        if self._is_closed:
+        unless that has been raised before. A handler may call this too, and is not waited for: the queues close once
+        it has returned."""
+        is_first = self._roster.close()
+        if self._roster.has_this_thread:
+            if is_first:
+                threading.Thread(target=self._close, name="queues-closing").start()
             return
-        self._is_closed = True
-        errors = [error for one in self._subscriptions if (error := _stop(one)) is not None]
-        self._producer.stop()
-        self._provider.close()
-        if errors:
-            raise errors[0]
+        if is_first:
+            self._close()
+        self._closed.wait()
+        self._roster.raise_unseen()
+
+    def _close(self) -> None:
+        with ExitStack() as closing:
+            closing.callback(self._closed.set)
+            closing.callback(self._provider.close)
+            closing.callback(self._producer.stop)
+            self._roster.stop(_STOP_WITHIN_S)
 
     def __enter__(self) -> Self:
         return self
@@ -172,16 +205,6 @@ class Queues:
             # In the log already; an exception that is under way is the one to be seen.
             if kind is None:
                 raise
-
-
-def _stop(subscription: Subscription) -> Exception | None:
-    if not (subscription.is_running or subscription.has_unseen_error):
-        return None
-    try:
-        subscription.stop()
-    except Exception as error:
-        return error
-    return None
 
 
 def _log_refusal(stored: "Future[RecordMetadata]") -> None:

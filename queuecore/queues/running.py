@@ -8,10 +8,11 @@ from contextlib import ExitStack
 from typing import Final
 
 from queuecore.errors import QueueError
+from queuecore.queues.beginning import begin_at_end
 from queuecore.queues.desk import Desk
 from queuecore.queues.membership import Membership
 from queuecore.queues.settling import NOT_OURS, Settling
-from queuecore.queues.worker import Worker
+from queuecore.queues.worker import Worker, as_exception
 from queuecore.topics import TopicPartitionInfo
 
 logger = logging.getLogger(__name__)
@@ -47,18 +48,37 @@ class Runner:
         self._is_finished = True
         self.membership: Membership | None = None
         self.error: Exception | None = None
+        self._is_error_seen = False
         self.ended = threading.Event()
         threading.Thread(target=self._run, name=f"{name}-reader", daemon=True).start()
 
     def stop(self, timeout_s: float) -> bool:
         """End within the time. False when the handler took longer. The handler itself cannot wait for that."""
+        self.tell_to_stop(timeout_s)
+        if self.is_handler_thread:
+            return True
+        return self.ended.wait(timeout_s + _LEAVING_S) and self._is_finished
+
+    def tell_to_stop(self, timeout_s: float) -> None:
+        """As `stop`, without waiting."""
         self._deadline = time.monotonic() + timeout_s
         self._stopping.set()
         if not self._settling.commits_first:
             self._worker.take_no_more()
-        if self._worker.is_this_thread:
-            return True
-        return self.ended.wait(timeout_s + _LEAVING_S) and self._is_finished
+
+    @property
+    def is_handler_thread(self) -> bool:
+        return self._worker.is_this_thread
+
+    @property
+    def has_unseen_error(self) -> bool:
+        """Whether it was ended by an error that nobody has been told."""
+        return self.error is not None and not self._is_error_seen
+
+    def see_error(self) -> Exception | None:
+        """What ended it, to be told somebody now."""
+        self._is_error_seen = self.error is not None
+        return self.error
 
     def _run(self) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -66,9 +86,9 @@ class Runner:
             before = self._desk.counter.counts()
             try:
                 self._is_finished = self._stay()
-            except Exception as error:
+            except BaseException as error:
                 if not _may_pass(error):
-                    self.error = error
+                    self.error = as_exception(error, threading.current_thread().name)
                     break
                 if before != self._desk.counter.counts():
                     pause_s = _FIRST_PAUSE_S
@@ -85,6 +105,8 @@ class Runner:
             leaving.callback(consumer.stop)
             leaving.callback(self._settling.forget)
             leaving.callback(self._leave)
+            if self._desk.from_end:
+                begin_at_end(self._desk.provider.admin(), self._desk.group, [info.place for info in self._infos])
             consumer.subscribe(self._infos, membership)
             self.membership = membership
             while not self._stopping.is_set():
@@ -110,6 +132,6 @@ class Runner:
         self._progressed()
 
 
-def _may_pass(error: Exception) -> bool:
+def _may_pass(error: BaseException) -> bool:
     """Whether a new membership may do better: after an outage, or when the group thought we were gone."""
     return isinstance(error, QueueError) and (error.retryable or isinstance(error, NOT_OURS))

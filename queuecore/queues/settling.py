@@ -95,7 +95,8 @@ class ExactlyOnce:
     def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None:  # noqa: ARG002
         for place in _ends(records):
             if place not in self._producers:
-                transactional_id = f"{self._desk.group}-{place.topic}-{place.partition}"
+                # A group's name may hold anything, a topic's no slash: so no two ids are the same.
+                transactional_id = f"{place.topic}/{place.partition}/{self._desk.group}"
                 self._producers[place] = self._desk.provider.transactional_producer(transactional_id)
 
     def settle(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
@@ -117,7 +118,7 @@ class ExactlyOnce:
                 raise
             # One of them sent what cannot be stored. Alone, each shows whether it did.
             if len(ones) == 1:
-                self._commit(consumer, place, [self._desk.refused(ones[0], error)])
+                self._settle_partition(consumer, place, [self._desk.refused(ones[0], error)])
             else:
                 for one in ones:
                     self._settle_partition(consumer, place, [one])

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
@@ -37,6 +38,7 @@ class SubscriptionPlan:
     retry: RetryFailed
     infos: tuple[TopicPartitionInfo, ...]
     hand_over_s: float
+    from_end: bool
 
     @property
     def name(self) -> str:
@@ -61,23 +63,38 @@ class Subscription:
     mend ends it: `error` has it, and `stop`, `wait` and `drain` raise it.
     """
 
-    def __init__(self, plan: SubscriptionPlan, provider: Provider, producer: QueueProducer, composer: Composer) -> None:
+    def __init__(
+        self,
+        plan: SubscriptionPlan,
+        provider: Provider,
+        producer: QueueProducer,
+        composer: Composer,
+        enlist: Callable[[Runner], None],
+    ) -> None:
         self._plan = plan
         self._infos = {info.place: info for info in plan.infos}
         self._provider = provider
         self._counter = Counter()
         self._progress = threading.Condition()
-        self._has_raised = False
         stopping = threading.Event()
         letters = LetterWriter(plan.queue, plan.group, plan.handler_name)
         attempts = Attempts(
-            plan.queue, self._infos, plan.handler, plan.retry_policy, composer, letters, self._counter, stopping
+            plan.queue,
+            plan.group,
+            self._infos,
+            plan.handler,
+            plan.retry_policy,
+            composer,
+            letters,
+            self._counter,
+            stopping,
         )
         worker = Worker(attempts.handle, f"{plan.name}-handler")
-        desk = Desk(provider, producer, plan.group, plan.hand_over_s, letters, self._counter)
+        desk = Desk(provider, producer, plan.group, plan.hand_over_s, letters, self._counter, plan.from_end)
         self._runner = Runner(
             plan.name, plan.infos, worker, settling(plan.delivery, desk), desk, stopping, self._progressed
         )
+        enlist(self._runner)
 
     @property
     def queue(self) -> str:
@@ -109,11 +126,6 @@ class Subscription:
     def error(self) -> Exception | None:
         """What ended it, if anything did."""
         return self._runner.error
-
-    @property
-    def has_unseen_error(self) -> bool:
-        """Whether it was ended by an error that nothing here has raised yet."""
-        return self.error is not None and not self._has_raised
 
     @property
     def is_running(self) -> bool:
@@ -168,6 +180,5 @@ class Subscription:
             self._progress.notify_all()
 
     def _raise_error(self) -> None:
-        if (error := self._runner.error) is not None:
-            self._has_raised = True
+        if (error := self._runner.see_error()) is not None:
             raise error

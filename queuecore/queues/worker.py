@@ -4,6 +4,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 
+from queuecore.errors import QueueError
 from queuecore.messages import Record
 from queuecore.queues.handling import Handled
 from queuecore.topics import ProviderPartition
@@ -61,6 +62,14 @@ class Worker:
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and self._current is None, timeout_s)
 
+    def wait_done(self, places: Collection[ProviderPartition], timeout_s: float) -> bool:
+        """True when nothing of these partitions waits or is under way, within the time."""
+        with self._changed:
+            self._is_current_awaited = True
+            is_done = self._changed.wait_for(lambda: not self._has_any(places), timeout_s)
+            self._is_current_awaited = False
+            return is_done
+
     def withdraw(self, places: Collection[ProviderPartition] | None, timeout_s: float) -> bool:
         """Take back what waits of these partitions, or of all, and wait for the one under way. False when that took too
         long: then what becomes of it is ignored."""
@@ -92,6 +101,9 @@ class Worker:
             self._waiting.clear()
             self._changed.notify_all()
 
+    def _has_any(self, places: Collection[ProviderPartition]) -> bool:
+        return self._is_under_way(places) or any(_is_of(one, places) for one in self._waiting)
+
     def _is_under_way(self, places: Collection[ProviderPartition] | None) -> bool:
         return self._current is not None and _is_of(self._current, places)
 
@@ -99,8 +111,8 @@ class Worker:
         while (record := self._next()) is not None:
             try:
                 self._finish(self._handle(record))
-            except Exception as error:
-                self._fail(error)
+            except BaseException as error:
+                self._fail(as_exception(error, self._thread.name))
 
     def _next(self) -> Record | None:
         with self._changed:
@@ -129,6 +141,15 @@ class Worker:
             self._is_stopped = True
             self._waiting.clear()
             self._changed.notify_all()
+
+
+def as_exception(error: BaseException, thread: str) -> Exception:
+    """What ended a thread, as something that can be raised in another without ending that one's process."""
+    if isinstance(error, Exception):
+        return error
+    ended = QueueError(f"the thread {thread} was ended by {error!r}; subscribe again")
+    ended.__cause__ = error
+    return ended
 
 
 def _is_of(record: Record, places: Collection[ProviderPartition] | None) -> bool:

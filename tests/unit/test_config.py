@@ -114,6 +114,12 @@ def test_variables_of_others_are_left_alone() -> None:
     assert load(Sample, {"PATH": "/bin", "switchyard_size": "2", "OTHER_SIZE": "many"}) == Sample()
 
 
+def test_a_file_in_the_folder_of_nobody_is_refused() -> None:
+    assert "SWITCHYARD_CONFIG_FILE: '~nobody-of-this-name/x.yml'" in problem(
+        {"SWITCHYARD_CONFIG_FILE": "~nobody-of-this-name/x.yml"}
+    )
+
+
 def test_the_second_name_counts_only_without_the_first() -> None:
     assert load(Sample, {"MASTER": "spark://a:7077"}).master == "spark://a:7077"
     assert load(Sample, {"MASTER": "spark://a:7077", "SWITCHYARD_MASTER": "local[2]"}).master == "local[2]"

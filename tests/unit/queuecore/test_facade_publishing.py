@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -22,6 +23,7 @@ from queuecore import (
     Queues,
     Record,
     RecordMetadata,
+    TopicSpec,
     UnknownQueue,
     decode,
     open_queues,
@@ -134,6 +136,66 @@ class TestCreating:
             "orders.2",
         ]
 
+    @pytest.mark.parametrize(
+        ("there", "wanted"),
+        [
+            (TopicSpec("orders", 1), {}),
+            (TopicSpec("orders", 4), {}),
+            (TopicSpec("orders", 1), {"use_internal_partition": True}),
+            (TopicSpec("orders.2", 3), {}),
+            (TopicSpec("orders.dlq", 3), {}),
+            (TopicSpec("orders.dlq", 3), {"use_internal_partition": True}),
+        ],
+    )
+    def test_where_other_topics_are_in_its_place_nothing_is_created(
+        self, queues: Queues, there: TopicSpec, wanted: dict[str, bool]
+    ) -> None:
+        queues.provider.admin().create_topics([there])
+        with pytest.raises(ConfigurationError, match=f"topic '{there.name}' is there already with {there.partitions}"):
+            queues.create("orders", 4, **wanted)  # type: ignore[arg-type]
+        assert list(queues.provider.admin().topics()) == [there.name]
+        assert queues.names() == []
+
+    def test_the_letters_of_somebody_else_are_no_queue(self, queues: Queues) -> None:
+        queues.provider.admin().create_topics([TopicSpec("legacy.dlq", 3), TopicSpec("legacy.3.dlq", 3)])
+        assert queues.names() == []
+        for name in ("legacy", "legacy.3"):
+            with pytest.raises(UnknownQueue):
+                queues.publish(name, None, b"x")
+
+    def test_of_two_that_are_created_at_once_and_differ_one_is_refused(self, open_embedded: OpenQueues) -> None:
+        for attempt in range(10):
+            both, refused = threading.Barrier(2), list[int]()
+
+            def create(queues: Queues, partitions: int, attempt: int, both: threading.Barrier, no: list[int]) -> None:
+                both.wait(DEADLINE_S)
+                try:
+                    queues.create(f"orders-{attempt}", partitions, use_internal_partition=True)
+                except ConfigurationError:
+                    no.append(partitions)
+
+            threads = [
+                threading.Thread(target=create, args=(open_embedded(), partitions, attempt, both, refused))
+                for partitions in (2, 9)
+            ]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join(DEADLINE_S)
+            topics = open_embedded().provider.admin().topics()
+            [one] = {2, 9} - set(refused)
+            assert topics[f"orders-{attempt}"].partitions == topics[f"orders-{attempt}.dlq"].partitions == one
+
+    @pytest.mark.parametrize("partitions", [2.5, "4", None, True])
+    def test_partitions_are_counted_in_whole_numbers(self, queues: Queues, partitions: Any) -> None:
+        with pytest.raises(ConfigurationError, match="a whole number"):
+            queues.create("orders", partitions)
+
+    def test_a_partition_that_kafka_would_take_for_another_topic_is_refused(self, queues: Queues) -> None:
+        queues.create("orders")
+        with pytest.raises(InvalidName, match=r"differ in '\.' and '_' alone"):
+            queues.create("orders_0", use_internal_partition=True)
+
     @pytest.mark.parametrize("name", ["", "with space", "orders.dlq", "orders.3", "x" * 200])
     def test_a_name_that_cannot_be_is_refused(self, queues: Queues, name: str) -> None:
         with pytest.raises(InvalidName):
@@ -241,3 +303,10 @@ class TestPublishing:
         open_embedded().create("invoices", 2)
         metadata = queues.publish("invoices", ENTITY, b"x").result(DEADLINE_S)
         assert metadata.topic == f"invoices.{partition_of(ENTITY, 2)}"
+
+
+@pytest.mark.parametrize("headers", [None, 5, {"channel": "web"}, {1: b"x"}, {"channel": None}])
+def test_headers_are_text_and_bytes(queues: Queues, headers: Any) -> None:
+    queues.create("orders")
+    with pytest.raises(InvalidMessage, match="header"):
+        queues.publish("orders", None, b"x", headers)

@@ -329,7 +329,10 @@ class TestWorking:
         assert sum(name.startswith("tb_rule_engine.") for name in topics) == 10
 
     def test_a_family_has_no_partitions_to_list(self) -> None:
-        with in_memory() as factory, pytest.raises(ConfigurationError, match="is a family of topics; name the one"):
+        with (
+            in_memory() as factory,
+            pytest.raises(ConfigurationError, match=r"is a family of topics .* name the member"),
+        ):
             factory.partitions(Channel.CORE_NOTIFICATIONS)
 
     def test_by_default_the_machine_is_the_service(self) -> None:
@@ -338,3 +341,70 @@ class TestWorking:
 
     def test_every_channel_stands_for_one_topic_or_a_family(self) -> None:
         assert {channel.entry(DEFAULTS).scope for channel in Channel} == set(Scope)
+
+
+class TestWhatConsumersRead:
+    @pytest.mark.parametrize("is_inside", [False, True])
+    @pytest.mark.parametrize("partition", [None, 3])
+    def test_without_being_told_all_partitions_or_the_one_asked_for(
+        self, stack: ExitStack, partition: int | None, is_inside: bool
+    ) -> None:
+        settings = QueueSettings(partitions=PartitionSettings(use_internal_partition=is_inside))
+        factory = stack.enter_context(in_memory(settings=settings))
+        factory.create_topics()
+        consumer = factory.consumer(Channel.CORE, partition=partition)
+        stack.callback(consumer.stop)
+        consumer.subscribe()
+        infos = factory.partitions(Channel.CORE)
+        wanted = infos if partition is None else [infos[partition]]
+        wait_until(lambda: consumer.poll(10) or consumer.partitions == {info.place for info in wanted})
+        send_and_wait(factory.core_producer(), infos[3], QueueMessage(None, b"x"), DEADLINE_S)
+        [record] = consumer.poll(int(DEADLINE_S * 1000))
+        with factory.provider.transactional_producer("t").begin() as transaction:
+            transaction.commit_offsets(consumer, {infos[3].place: record.offset + 1})
+
+    def test_what_is_told_counts(self, stack: ExitStack) -> None:
+        factory = stack.enter_context(in_memory())
+        factory.create_topics()
+        consumer = stack.enter_context(stopping(factory.core_consumer()))
+        first = factory.partitions(Channel.CORE)[:1]
+        consumer.subscribe(first)
+        wait_until(lambda: consumer.poll(10) or consumer.partitions == {first[0].place})
+
+
+class TestFamilies:
+    def test_tasks_of_a_job_type_are_routed_like_a_queue(self, stack: ExitStack) -> None:
+        factory = stack.enter_context(in_memory(job_types=["cf_reprocessing"]))
+        factory.create_topics()
+        infos = factory.partitions(Channel.TASKS, "CF_REPROCESSING")
+        assert {info.topic for info in infos} == {"tasks.cf_reprocessing"}
+        info = factory.address(Channel.TASKS, "cf_reprocessing", entity="job-1")
+        assert info in infos
+        send_and_wait(factory.producer(Channel.TASKS), info, QueueMessage(None, b"x"), DEADLINE_S)
+        with pytest.raises(ConfigurationError, match=r"no job type 'other'.*there are: CF_REPROCESSING"):
+            factory.address(Channel.TASKS, "other")
+
+    @pytest.mark.parametrize(
+        ("channel", "member", "topic"),
+        [
+            (Channel.EDGE_EVENTS, "edge-1", "tb_core.edge.notifications.edge-1"),
+            (Channel.RULE_ENGINE_NOTIFICATIONS, "engine-2", "tb_rule_engine.notifications.engine-2"),
+            (Channel.TRANSPORT_API_RESPONSES, "transport-1", "tb_transport.api.responses.transport-1"),
+        ],
+    )
+    def test_a_member_has_an_address(self, stack: ExitStack, channel: Channel, member: str, topic: str) -> None:
+        factory = stack.enter_context(in_memory())
+        factory.create_topic(channel, member)
+        info = factory.address(channel, member)
+        assert (info.full_topic_name, factory.partitions(channel, member)) == (topic, (info,))
+        send_and_wait(factory.producer(channel), info, QueueMessage(None, b"x"), DEADLINE_S)
+        with pytest.raises(ConfigurationError, match="name the member"):
+            factory.address(channel)
+
+    def test_a_channel_that_is_no_family_has_an_address_for_each_entity(self, stack: ExitStack) -> None:
+        factory = stack.enter_context(in_memory())
+        one = factory.address(Channel.CORE, entity="device-1")
+        assert one == factory.address(Channel.CORE, entity="device-1")
+        assert one in factory.partitions(Channel.CORE)
+        with pytest.raises(ConfigurationError, match="not a family"):
+            factory.address(Channel.CORE, "node-1")

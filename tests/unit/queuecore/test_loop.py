@@ -1,5 +1,7 @@
 """The life of one partition, on the real log provider. A handler stops its loop, so that `run` returns."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ import pytest
 from queuecore.consuming.handlers import Handler, HandlerContext
 from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
 from queuecore.deadletter.envelope import FailureStory, original_headers, read_story
+from queuecore.deadletter.fitting import DATA_LEFT_OUT
 from queuecore.errors import UnknownTopic
 from queuecore.messages import QueueMessage, Record
 from queuecore.processing import RetryFailed
@@ -230,6 +233,47 @@ def test_a_handler_that_asks_for_the_end_of_the_process_has_failed(desk: Desk) -
     desk.run(until=2)
     assert desk.outcomes == ["letter bad", "done good"]
     assert desk.stories[0].exception_class == "SystemExit"
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, GeneratorExit, pytest.fail.Exception])
+def test_so_has_one_that_asks_for_the_end_of_its_thread(desk: Desk, error: type[BaseException]) -> None:
+    def leave(desk: Desk, record: Record, context: HandlerContext) -> None:
+        if record.data == b"bad":
+            raise error("bye")
+
+    desk.handle = leave
+    desk.send("bad", "good")
+    desk.run(until=2)
+    assert desk.outcomes == ["letter bad", "done good"]
+
+
+def test_an_interrupt_ends_the_loop_only_in_the_main_thread(desk: Desk) -> None:
+    def interrupt(desk: Desk, record: Record, context: HandlerContext) -> None:
+        raise KeyboardInterrupt
+
+    desk.handle = interrupt
+    desk.send("bad")
+    with pytest.raises(KeyboardInterrupt):
+        desk.run(until=1)
+    assert desk.outcomes == []
+    worker = threading.Thread(target=desk.run, args=(1,))
+    worker.start()
+    worker.join(DEADLINE_S)
+    assert desk.outcomes == ["letter bad"]
+
+
+def test_a_letter_that_is_too_large_loses_its_data(desk: Desk) -> None:
+    def fail(desk: Desk, record: Record, context: HandlerContext) -> None:
+        raise ValueError("no")
+
+    desk.handle = fail
+    data = b"x" * (ProducerOptions().max_request_size - 200)
+    send_and_wait(desk.provider.producer(), INFO, QueueMessage(b"k", data), DEADLINE_S)
+    desk.run(until=1)
+    [letter] = desk.letters()
+    assert (letter.key, letter.data) == (b"k", b"")
+    assert letter.headers[DATA_LEFT_OUT] == str(len(data)).encode()
+    assert read_story(letter.headers).exception_message == "no"
 
 
 def test_what_is_done_before_an_error_is_not_repeated(desk: Desk) -> None:
