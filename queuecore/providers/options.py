@@ -14,13 +14,13 @@ Strategy = Literal["range", "round_robin", "sticky"]
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
-    """Sizes count keys, headers and data as they are sent, without a provider's own framing.
+    """A message's size is that of its key, headers and data; what waits is measured by its data, roughly.
 
     acks              when a send is answered: `0` once buffered, `1` once the provider has it, `all` once it is safe
     retries           how often a failed write is tried again before its sends fail
     batch_size        bytes that end the lingering at once
     linger_ms         how long to wait for more to send together
-    buffer_memory     bytes that may wait; then `send` does, for at most max_block_ms
+    buffer_memory     bytes of data that may wait; then `send` does, for at most max_block_ms
     max_request_size  the largest message
     compression       of what is stored
     """

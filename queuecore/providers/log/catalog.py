@@ -1,6 +1,6 @@
 """Which topics there are, and what groups have committed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from queuecore.errors import ConfigurationError, UnknownTopic
 from queuecore.providers.base import TopicSpec
@@ -96,7 +96,3 @@ def _row(spec: TopicSpec) -> tuple[object, ...]:
     return (
         spec.name, spec.partitions, spec.retention_ms, spec.retention_bytes, spec.segment_bytes, spec.cleanup,
     )  # fmt: skip
-
-
-def offset_rows(group: str, offsets: Mapping[ProviderPartition, int]) -> list[tuple[str, str, int, int]]:
-    return [(group, *place, offset) for place, offset in offsets.items()]

@@ -46,10 +46,6 @@ class Outcomes:
         return outcome
 
 
-def open_transactions(db: sqlite3.Connection) -> list[int]:
-    return [number for (number,) in db.execute("select id from pending order by id")]
-
-
 def new_producer(database: Database) -> int:
     """An id that no producer ever had."""
     with database.writing() as db:
