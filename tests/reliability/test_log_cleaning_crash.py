@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
+from queuecore.clock import SYSTEM_CLOCK
 from queuecore.errors import OffsetOutOfRange
-from queuecore.messages import QueueMessage, Record
+from queuecore.messages import Key, QueueMessage, Record
 from queuecore.providers.base import FOR_EVER, TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.batch import encode_body
@@ -39,7 +40,8 @@ def append(parent: Connection, root: Path, writer: int, chance: random.Random) -
     partition = PartitionWriter(root, PLACE, SEGMENT_BYTES)
     for number in range(60):
         batch = [message(f"{writer} {number} {index} ", chance) for index in range(chance.randint(1, 5))]
-        base = partition.append(encode_body(batch), number, sync=chance.random() < 0.1)
+        # Of this moment, so that no tombstone is old enough to go: what is last under a key must be there.
+        base = partition.append(encode_body(batch), SYSTEM_CLOCK.now_ms(), sync=chance.random() < 0.1)
         parent.send([Acknowledged(base + index, one.key, one.data) for index, one in enumerate(batch)])  # type: ignore[arg-type]
 
 
@@ -57,9 +59,14 @@ def clean(parent: Connection, root: Path, _: int, chance: random.Random) -> None
             parent.send([])
 
 
+def as_bytes(key: Key) -> bytes:
+    assert isinstance(key, bytes)
+    return key
+
+
 def tail(parent: Connection, root: Path) -> None:
     """Read all the while, and go on at the beginning where retention was faster; tell what was seen."""
-    seen: list[tuple[int, bytes]] = []
+    seen: list[Acknowledged] = []
     with closing(PartitionReader(root, PLACE)) as reader:
         position, is_last = 0, False
         while not is_last:
@@ -67,7 +74,7 @@ def tail(parent: Connection, root: Path) -> None:
             heard = reader.bell.heard()
             try:
                 while records := reader.read(position, 10):
-                    seen += [(record.offset, record.data) for record in records]
+                    seen += [Acknowledged(record.offset, as_bytes(record.key), record.data) for record in records]
                     position = reader.next_offset
             except OffsetOutOfRange as error:
                 position = error.fields["beginning"]
@@ -88,7 +95,12 @@ def read(root: Path) -> Iterator[Record]:
 
 class Story(NamedTuple):
     acknowledged: dict[int, Acknowledged]
-    seen: list[tuple[int, bytes]]
+    seen: list[Acknowledged]
+
+    def last_of(self, key: bytes) -> Acknowledged | None:
+        """The last that was stored under a key, as far as anybody knows: also what its writer did not live to hear
+        of."""
+        return max((one for one in (*self.acknowledged.values(), *self.seen) if one.key == key), default=None)
 
 
 def write_and_clean(root: Path, kills: int) -> Story:
@@ -111,11 +123,10 @@ def kills(request: pytest.FixtureRequest) -> int:
 
 
 def check_seen(story: Story) -> None:
-    offsets = [offset for offset, _ in story.seen]
+    offsets = [one.offset for one in story.seen]
     assert offsets == sorted(set(offsets)), "a reader saw one twice, or out of order"
-    for offset, data in story.seen:
-        if (one := story.acknowledged.get(offset)) is not None:
-            assert data == one.data
+    for seen in story.seen:
+        assert story.acknowledged.get(seen.offset, seen) == seen
 
 
 def test_retention_takes_the_oldest_and_nothing_else(tmp_path: Path, kills: int) -> None:
@@ -143,18 +154,16 @@ def test_compaction_keeps_the_last_of_each_key(tmp_path: Path, kills: int) -> No
         if offset in by_offset:
             assert (by_offset[offset].key, by_offset[offset].data) == (one.key, one.data)
     for key in KEYS:
-        last = max((one for one in story.acknowledged.values() if one.key == key), default=None)
-        if last is not None:
+        if (last := story.last_of(key)) is not None:
             check_last(last, [record for record in records if record.key == key])
     check_seen(story)
 
 
 def check_last(last: Acknowledged, left: list[Record]) -> None:
-    """The last that is left under a key is its last value, or a later one whose writer died before it was
-    acknowledged. Under a key whose last is a tombstone there may be nothing."""
-    if last.data or left:
-        assert left, "the last value is gone"
-        assert left[-1].offset >= last.offset, "an older value came back"
+    """The last that is left under a key is its last value or tombstone, or a later one whose writer died before it was
+    acknowledged."""
+    assert left, "the last value is gone"
+    assert left[-1].offset >= last.offset, "an older value came back"
 
 
 def test_a_record_gets_an_offset_of_its_own_after_all_that(tmp_path: Path) -> None:
