@@ -4,7 +4,7 @@ import os
 import threading
 
 from queueapi.config import Config, config
-from queuecore.config.queue_options import consumer_options, producer_options
+from queuecore.config.queue_options import consumer_options, kafka_options, producer_options
 from queuecore.providers.base import Provider
 from queuecore.providers.log import LogProvider
 
@@ -39,7 +39,7 @@ def open_provider(settings: Config) -> Provider:
 
         return KafkaProvider(
             queue.kafka.bootstrap_servers,
-            replication_factor=queue.kafka.replication_factor,
+            kafka=kafka_options(queue),
             producing=producing,
             consuming=consuming,
         )

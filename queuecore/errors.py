@@ -2,6 +2,7 @@
 
 QueueError
 ├── ConfigurationError      a setting is wrong; the process should not start
+├── NotAuthorised           the provider does not let this client do that
 ├── InvalidName             a queue or topic name no provider could hold
 ├── UnknownTopic            the topic does not exist at the provider
 ├── UnknownHandler          a queue names a handler nobody registered
@@ -50,6 +51,12 @@ class ConfigurationError(QueueError):
     """A setting is wrong; the process should not start."""
 
     code = "configuration_error"
+
+
+class NotAuthorised(QueueError):
+    """The provider does not let this client do that."""
+
+    code = "not_authorised"
 
 
 class InvalidName(QueueError):

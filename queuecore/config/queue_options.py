@@ -6,7 +6,7 @@ from pathlib import Path
 
 from queuecore.config import FILE_VARIABLE, PREFIX, load, section
 from queuecore.config.queue_tree import QueueSettings, StoredSettings
-from queuecore.providers.options import ConsumerOptions, ProducerOptions
+from queuecore.providers.options import ConsumerOptions, KafkaOptions, ProducerOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +43,13 @@ def consumer_options(settings: QueueSettings) -> ConsumerOptions:
         max_partition_fetch_bytes=client.max_partition_fetch_bytes,
         auto_offset_reset=client.auto_offset_reset,
         session_timeout_ms=client.session_timeout_ms,
+    )
+
+
+def kafka_options(settings: QueueSettings) -> KafkaOptions:
+    """What only Kafka has. ConfigurationError where values do not go together."""
+    kafka = settings.kafka
+    return KafkaOptions(
+        replication_factor=kafka.replication_factor,
+        max_poll_interval_ms=kafka.max_poll_interval_ms,
     )

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
-from queuecore.errors import NotSupported
 from queuecore.factories.kinds import Deployment, find_kind
 from queuecore.factories.protocols import (
     CoreQueueFactory,
@@ -150,20 +149,18 @@ def queue_factory(
     ConfigurationError where the platform has no such service, with the list of those it has.
     """
     # The settings tree brings a YAML reader with it, which nobody else who uses the library needs.
-    from queuecore.config.queue_options import consumer_options, producer_options
+    from queuecore.config.queue_options import consumer_options, kafka_options, producer_options
     from queuecore.config.queue_tree import QueueSettings
     from queuecore.factories.factory import QueueFactory, router_of
 
     types = tuple(job_types)
     kind = find_kind(deployment, service_type, provider)
     settings = replace(settings or QueueSettings(), type=provider)
-    if opened is None and provider == "kafka" and settings.kafka.ssl_enabled:
-        raise NotSupported("queue.kafka.ssl.enabled is true, but nothing here reaches Kafka over TLS yet; use `opened`")
     used = opened or open_provider(
         provider,
         folder=folder,
         servers=settings.kafka.bootstrap_servers if provider == "kafka" else None,
-        replication_factor=settings.kafka.replication_factor,
+        kafka=kafka_options(settings) if provider == "kafka" else None,
         producing=producer_options(settings),
         consuming=consumer_options(settings),
     )

@@ -32,6 +32,9 @@ class TopicSpec:
     retention_bytes: int = FOR_EVER
     segment_bytes: int = 50 * 1024 * 1024
     cleanup: Cleanup = "delete"
+    # None: as the provider is set. Where there is one machine only, there is one copy.
+    replication_factor: int | None = None
+    min_insync_replicas: int | None = None
 
     def __post_init__(self) -> None:
         check_choices(self, cleanup=Cleanup)
@@ -60,13 +63,24 @@ MIN_SEGMENT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """A partition of a topic: where it begins, and the offset its next record will get."""
+    """A partition of a topic: where it begins, and the offset its next record will get.
+
+    Brokers are told by their ids: who leads the partition (None while nobody does), who has a copy, and whose copy is
+    up to date. A provider without brokers names none.
+    """
 
     place: ProviderPartition
     beginning: int
     end: int
     # None where the provider cannot say.
     size_bytes: int | None = None
+    leader: int | None = None
+    replicas: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+
+    @property
+    def is_under_replicated(self) -> bool:
+        return len(self.in_sync) < len(self.replicas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +291,10 @@ class Provider(Protocol):
     def transactional_producer(self, transactional_id: str) -> TransactionalProducer:
         """NotSupported where `capabilities` says so."""
 
-    def consumer(self, group: str, topic: str = "") -> QueueConsumer: ...
+    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> QueueConsumer:
+        """A member of the group. With a `member_id` it is known again: who subscribes under one that another consumer
+        of the group has, displaces that one at once and takes its partitions; the displaced one's commits are refused
+        with NotOwner, and it is told that they are lost."""
 
     def reader(self) -> QueueReader: ...
 

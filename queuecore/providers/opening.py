@@ -5,7 +5,14 @@ from typing import Final, Literal, get_args
 
 from queuecore.errors import ConfigurationError
 from queuecore.providers.base import Provider
-from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
+from queuecore.providers.options import (
+    DEFAULT_CONSUMING,
+    DEFAULT_KAFKA,
+    DEFAULT_PRODUCING,
+    ConsumerOptions,
+    KafkaOptions,
+    ProducerOptions,
+)
 
 ProviderName = Literal["in-memory", "log", "kafka"]
 PROVIDER_NAMES: Final[tuple[ProviderName, ...]] = get_args(ProviderName)
@@ -19,7 +26,7 @@ def open_provider(
     *,
     folder: Path | str | None = None,
     servers: str | None = None,
-    replication_factor: int = 1,
+    kafka: KafkaOptions | None = None,
     producing: ProducerOptions = DEFAULT_PRODUCING,
     consuming: ConsumerOptions = DEFAULT_CONSUMING,
     capacity: int | None = None,
@@ -30,12 +37,14 @@ def open_provider(
     in-memory  in this process alone, gone with it; a partition holds `capacity` messages (100,000), and then senders
                wait (`when_full="block"`) or are refused with PartitionFull (`"reject"`)
     log        durable, under `folder`, shared by all processes of the machine that open it
-    kafka      the cluster at `servers` (`host:port,host:port`); what it creates gets `replication_factor` replicas
+    kafka      the cluster at `servers` (`host:port,host:port`), reached as the options `kafka` say
 
     ConfigurationError for another name, and for a place that this provider does not want or misses.
     """
     _check_place(name, "folder", folder, wanted_by="log")
     _check_place(name, "servers", servers, wanted_by="kafka")
+    if kafka is not None and name != "kafka" and name in PROVIDER_NAMES:
+        raise ConfigurationError(f"the options `kafka` are not for the provider {name}; leave them out")
     if name != "in-memory" and name in PROVIDER_NAMES and (capacity, when_full) != (None, None):
         raise ConfigurationError(
             f"capacity and when_full are for the provider in-memory, not for {name}; leave them out"
@@ -55,9 +64,7 @@ def open_provider(
         case "kafka":
             from queuecore.providers.kafka import KafkaProvider
 
-            return KafkaProvider(
-                str(servers), replication_factor=replication_factor, producing=producing, consuming=consuming
-            )
+            return KafkaProvider(str(servers), kafka=kafka or DEFAULT_KAFKA, producing=producing, consuming=consuming)
     raise ConfigurationError(f"there is no provider {name!r}; choose one of {', '.join(PROVIDER_NAMES)}")
 
 

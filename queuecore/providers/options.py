@@ -1,15 +1,31 @@
 """How producers and consumers behave: the same words mean the same on every provider."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from queuecore.errors import ConfigurationError
 
 Acks = Literal["0", "1", "all"]
-Compression = Literal["none", "lz4", "zstd"]
+Compression = Literal["none", "lz4", "zstd", "gzip", "snappy"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 OffsetReset = Literal["earliest", "latest"]
 Strategy = Literal["range", "round_robin", "sticky"]
+GroupProtocol = Literal["classic", "consumer"]
+SaslMechanism = Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def check_choices(options: object, **literals: Any) -> None:
+    """ConfigurationError, with the choices, where an attribute is none of its Literal's."""
+    for name, literal in literals.items():
+        if (value := getattr(options, name)) not in get_args(literal):
+            raise ConfigurationError(f"{name} is {value!r}; choose one of {', '.join(get_args(literal))}")
+
+
+def _at_least(options: object, **least: int) -> None:
+    for name, limit in least.items():
+        if (value := getattr(options, name)) < limit:
+            raise ConfigurationError(f"{name} is {value}; {limit} is the least")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +38,7 @@ class ProducerOptions:
     linger_ms         how long to wait for more to send together
     buffer_memory     bytes of data that may wait; then `send` does, for at most max_block_ms
     max_request_size  the largest message
-    compression       of what is stored
+    compression       of what is stored; `gzip` and `snappy` on Kafka alone
     """
 
     acks: Acks = "all"
@@ -63,18 +79,69 @@ class ConsumerOptions:
         _at_least(self, max_poll_records=1, max_partition_fetch_bytes=1, session_timeout_ms=1)
 
 
-def check_choices(options: object, **literals: Any) -> None:
-    """ConfigurationError, with the choices, where an attribute is none of its Literal's."""
-    for name, literal in literals.items():
-        if (value := getattr(options, name)) not in get_args(literal):
-            raise ConfigurationError(f"{name} is {value!r}; choose one of {', '.join(get_args(literal))}")
+@dataclass(frozen=True, slots=True)
+class KafkaSecurity:
+    """How a cluster is reached that does not trust everybody. What is a file is given by its path.
+
+    tls             whether connections are encrypted, and the brokers prove who they are
+    ca              file of the certificates that vouch for the brokers'; by default the system's
+    check_hostname  whether a broker's certificate must name the host it was reached at
+    certificate     file of the client's own, where the brokers want one; with `key`, and `key_password` if it has one
+    sasl_mechanism  how the client says who it is, as `username` with `password`; by default it does not
+    """
+
+    tls: bool = False
+    ca: str = ""
+    check_hostname: bool = True
+    certificate: str = ""
+    key: str = ""
+    key_password: str = field(default="", repr=False)
+    sasl_mechanism: SaslMechanism = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        check_choices(self, sasl_mechanism=SaslMechanism)
 
 
-def _at_least(options: object, **least: int) -> None:
-    for name, limit in least.items():
-        if (value := getattr(options, name)) < limit:
-            raise ConfigurationError(f"{name} is {value}; {limit} is the least")
+@dataclass(frozen=True, slots=True)
+class KafkaOptions:
+    """What only Kafka has.
+
+    replication_factor    replicas of topics that are created without saying how many
+    min_insync_replicas   how many of them must have a message before `acks=all` is answered; likewise
+    request_timeout_ms    how long the brokers may take to answer a question; then it is ProviderUnavailable
+    delivery_timeout_ms   how long a message may wait until it is stored; then its send fails
+    max_poll_interval_ms  how long a consumer may go without polling before its partitions are given to others
+    group_protocol        how groups divide partitions: among the members (`classic`), or at the brokers (`consumer`)
+    client_rack           where this client is: consumers read from a replica in the same rack
+    properties            any other setting of librdkafka, for all clients, or for those that send or consume alone
+    """
+
+    replication_factor: int = 1
+    min_insync_replicas: int = 1
+    request_timeout_ms: int = 15_000
+    delivery_timeout_ms: int = 120_000
+    max_poll_interval_ms: int = 300_000
+    group_protocol: GroupProtocol = "classic"
+    client_id: str = "switchyard"
+    client_rack: str = ""
+    security: KafkaSecurity = KafkaSecurity()
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    producer_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    consumer_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_choices(self, group_protocol=GroupProtocol)
+        _at_least(self, replication_factor=1, min_insync_replicas=1, max_poll_interval_ms=1)
+        _at_least(self, request_timeout_ms=1, delivery_timeout_ms=1)
+        if self.min_insync_replicas > self.replication_factor:
+            raise ConfigurationError(
+                f"min_insync_replicas is {self.min_insync_replicas}, with {self.replication_factor} replicas nothing "
+                "could ever be written; use at most as many as there are"
+            )
 
 
 DEFAULT_PRODUCING = ProducerOptions()
 DEFAULT_CONSUMING = ConsumerOptions()
+DEFAULT_KAFKA = KafkaOptions()

@@ -5,7 +5,13 @@ from typing import Literal
 
 from queuecore.hashing import DEFAULT_HASH
 from queuecore.providers.opening import ProviderName, open_provider
-from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
+from queuecore.providers.options import (
+    DEFAULT_CONSUMING,
+    DEFAULT_PRODUCING,
+    ConsumerOptions,
+    KafkaOptions,
+    ProducerOptions,
+)
 from queuecore.queues.queues import Queues
 
 
@@ -14,7 +20,7 @@ def open_queues(
     *,
     folder: Path | str | None = None,
     servers: str | None = None,
-    replication_factor: int = 1,
+    kafka: KafkaOptions | None = None,
     producer_id: str | None = None,
     hash_name: str = DEFAULT_HASH,
     debug: bool = False,
@@ -29,14 +35,14 @@ def open_queues(
             queues.create("orders", partitions=10)
             queues.publish("orders", "customer-123", b"2 apples").result()
 
-    `folder`, `servers`, `replication_factor`, `capacity` and `when_full` are those of `open_provider`, the rest is
+    `folder`, `servers`, `kafka`, `capacity` and `when_full` are those of `open_provider`, the rest is
     explained at `Queues`.
     """
     opened = open_provider(
         provider,
         folder=folder,
         servers=servers,
-        replication_factor=replication_factor,
+        kafka=kafka,
         producing=producing,
         consuming=consuming,
         capacity=capacity,

@@ -20,6 +20,7 @@ from queuecore.errors import ProviderUnavailable
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.kafka import KafkaProvider
+from queuecore.providers.options import KafkaOptions
 from queuecore.sending import send_and_wait
 from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import DEADLINE_S, wait_until
@@ -100,7 +101,8 @@ def silent(broker: KafkaService) -> Iterator[None]:
 @pytest.mark.full
 def test_nobody_waits_for_a_silent_broker_and_all_goes_on_when_it_is_back(own_broker: KafkaService) -> None:
     info, timeout_s = TopicPartitionInfo("silence"), 2
-    with closing(KafkaProvider(own_broker.bootstrap_servers, timeout_s=timeout_s)) as provider:
+    hasty = KafkaOptions(request_timeout_ms=2_000, delivery_timeout_ms=2_000)
+    with closing(KafkaProvider(own_broker.bootstrap_servers, kafka=hasty)) as provider:
         provider.admin().create_topics([TopicSpec(info.full_topic_name)])
         leaving, staying = provider.consumer("leaving"), provider.consumer("staying")
         for consumer in (leaving, staying):

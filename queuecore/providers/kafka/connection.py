@@ -12,6 +12,7 @@ from queuecore.errors import (
     GroupActive,
     InvalidMessage,
     InvalidName,
+    NotAuthorised,
     NotOwner,
     OffsetOutOfRange,
     PayloadTooLarge,
@@ -20,6 +21,7 @@ from queuecore.errors import (
     UnknownTopic,
 )
 from queuecore.providers.kafka.codes import MEANING, CoordinatorMoves
+from queuecore.providers.options import DEFAULT_KAFKA, KafkaOptions
 
 logger = logging.getLogger("queuecore.providers.kafka")
 
@@ -35,28 +37,29 @@ _REMEDY: Final[dict[type[QueueError], str]] = {
     NotOwner: "another consumer of the group will get its records",
     GroupActive: "stop the group's consumers first",
     CoordinatorMoves: "try again in a moment",
+    NotAuthorised: "ask whoever runs the brokers for an ACL that allows it",
     ConfigurationError: "change the setting, or what the brokers allow this client",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the brokers are and how long they may take to answer."""
+    """Where the brokers are and how they are reached."""
 
     bootstrap_servers: str
-    client_id: str
-    timeout_s: float
+    options: KafkaOptions = DEFAULT_KAFKA
 
     @property
-    def timeout_ms(self) -> int:
-        return int(self.timeout_s * 1000)
+    def timeout_s(self) -> float:
+        """How long the brokers may take to answer."""
+        return self.options.request_timeout_ms / 1000
 
     def settings(self) -> dict[str, Setting]:
         """What all clients share."""
         return {
             "bootstrap.servers": self.bootstrap_servers,
-            "client.id": self.client_id,
-            "socket.timeout.ms": self.timeout_ms,
+            "client.id": self.options.client_id,
+            "socket.timeout.ms": self.options.request_timeout_ms,
         }
 
     def open(self, client: Callable[..., Client], extra: Mapping[str, Setting]) -> Client:

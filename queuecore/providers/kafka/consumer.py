@@ -35,6 +35,7 @@ class KafkaConsumer:
         topic: str,
         options: ConsumerOptions,
         check: Callable[[Iterable[ProviderPartition]], None],
+        member_id: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._connection = connection
@@ -42,6 +43,7 @@ class KafkaConsumer:
         self._topic = topic
         self._options = options
         self._check = check
+        self._member_id = member_id
         self._clock = clock
         self._membership: Membership | None = None
         self._stopped = False
@@ -71,7 +73,8 @@ class KafkaConsumer:
         self.unsubscribe()
         topics = {self._topic} if wanted is None else {place.topic for place in wanted}
         if topics:
-            member = Membership(self._connection, self._group, wanted, self._options, listener, self._clock)
+            who = (self._group, self._member_id)
+            member = Membership(self._connection, *who, wanted, self._options, listener, self._clock)
             member.join(topics)
             self._membership = member
 

@@ -29,7 +29,7 @@ class Delivery:
         self._connection = connection
         self._options = options
         self._clock = clock
-        self._producer = connection.open(Producer, producer_settings(options, connection.timeout_ms))
+        self._producer = connection.open(Producer, producer_settings(options, connection.options))
         # Callbacks that have not run yet, oldest first. A ticket goes in before the library sees the message and
         # out after its callback returned, so an empty map means that everybody has been answered.
         self._waiting: dict[int, SendCallback] = {}

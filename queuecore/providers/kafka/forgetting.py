@@ -85,7 +85,7 @@ def forget_offsets(connection: Connection, group: str, places: Collection[Provid
         cleanup.callback(rd_kafka["DeleteConsumerGroupOffsets_destroy"], request)
         rd_kafka["DeleteConsumerGroupOffsets"](client, byref(request), 1, None, queue)
         # The library gives up by itself after the connection's time.
-        event = rd_kafka["queue_poll"](queue, connection.timeout_ms + _SLACK_MS)
+        event = rd_kafka["queue_poll"](queue, connection.options.request_timeout_ms + _SLACK_MS)
         if event is not None:
             cleanup.callback(rd_kafka["event_destroy"], event)
         codes = [TIMED_OUT] if event is None else _codes(rd_kafka, event)

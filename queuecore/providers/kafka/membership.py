@@ -34,6 +34,7 @@ class Membership:
         self,
         connection: Connection,
         group: str,
+        member_id: str | None,
         wanted: Set[ProviderPartition] | None,
         options: ConsumerOptions,
         listener: AssignmentListener | None,
@@ -49,7 +50,9 @@ class Membership:
         self._failure: QueueError | None = None
         # The library waits for a commit for as long as the brokers are silent, and does nothing else meanwhile.
         self._caller = Caller(connection)
-        settings = consumer_settings(options, grows=wanted is None) | {"group.id": group}
+        settings = consumer_settings(options, connection.options, grows=wanted is None) | {"group.id": group}
+        if member_id is not None:
+            settings["group.instance.id"] = member_id
         self._client = connection.open(Consumer, settings)
 
     @property

@@ -11,7 +11,14 @@ from queuecore.providers.kafka.consumer import KafkaConsumer
 from queuecore.providers.kafka.delivery import Delivery
 from queuecore.providers.kafka.producer import KafkaProducer
 from queuecore.providers.kafka.reader import KafkaReader
-from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
+from queuecore.providers.options import (
+    DEFAULT_CONSUMING,
+    DEFAULT_KAFKA,
+    DEFAULT_PRODUCING,
+    ConsumerOptions,
+    KafkaOptions,
+    ProducerOptions,
+)
 
 CAPABILITIES: Final = Capabilities(durable=True, transactions=False, compaction=True, group_strategies=True)
 
@@ -20,23 +27,20 @@ class KafkaProvider:
     """One cluster. Nothing connects before it is used, so an unreachable broker is no error yet. Open it after a
     fork, never before.
 
-    `timeout_s` bounds every request and every delivery: who waits longer gets ProviderUnavailable.
+    `kafka` says how the cluster is reached and what it is asked for.
     """
 
     def __init__(
         self,
         bootstrap_servers: str,
         *,
-        client_id: str = "switchyard",
-        replication_factor: int = 1,
-        timeout_s: float = 15,
+        kafka: KafkaOptions = DEFAULT_KAFKA,
         producing: ProducerOptions = DEFAULT_PRODUCING,
         consuming: ConsumerOptions = DEFAULT_CONSUMING,
     ) -> None:
         if not bootstrap_servers.strip():
             raise ConfigurationError("Kafka has no bootstrap servers; name at least one, as host:port")
-        self._connection = Connection(bootstrap_servers, client_id, timeout_s)
-        self._replication_factor = replication_factor
+        self._connection = Connection(bootstrap_servers, kafka)
         self._producing = producing
         self._consuming = consuming
         self._lock = threading.Lock()
@@ -59,8 +63,8 @@ class KafkaProvider:
             f"no transactions for {transactional_id!r}: this provider has none on Kafka yet; use at_least_once"
         )
 
-    def consumer(self, group: str, topic: str = "") -> KafkaConsumer:
-        return KafkaConsumer(self._connection, group, topic, self._consuming, self.admin().check)
+    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> KafkaConsumer:
+        return KafkaConsumer(self._connection, group, topic, self._consuming, self.admin().check, member_id)
 
     def reader(self) -> KafkaReader:
         return KafkaReader(self._connection, self._consuming)
@@ -68,8 +72,7 @@ class KafkaProvider:
     def admin(self) -> KafkaAdmin:
         with self._lock:
             if self._admin is None:
-                limit = self._producing.max_request_size
-                self._admin = KafkaAdmin(self._connection, self._replication_factor, limit)
+                self._admin = KafkaAdmin(self._connection, self._producing.max_request_size)
             return self._admin
 
     def close(self) -> None:

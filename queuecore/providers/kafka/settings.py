@@ -3,7 +3,7 @@
 from typing import Final
 
 from queuecore.providers.kafka.connection import Setting
-from queuecore.providers.options import ConsumerOptions, ProducerOptions, Strategy
+from queuecore.providers.options import ConsumerOptions, KafkaOptions, ProducerOptions, Strategy
 
 # What the library's limit counts beyond key, headers and data.
 FRAMING_BYTES: Final = 64 * 1024
@@ -12,7 +12,6 @@ _MESSAGE_BYTES: Final = (1_000, 1_000_000_000)
 _QUEUE_KBYTES: Final = (1, 2_097_151)
 # A member hears of a rebalance with its next heartbeat.
 _HEARTBEAT_MS: Final = 1_000
-_MAX_POLL_INTERVAL_MS: Final = 300_000
 # How soon a consumer of a whole topic notices that the topic has grown.
 _TOPIC_GROWTH_MS: Final = 5_000
 
@@ -23,10 +22,8 @@ ASSIGNORS: Final[dict[Strategy, str]] = {
 }
 
 
-def producer_settings(options: ProducerOptions, timeout_ms: int) -> dict[str, Setting]:
-    """A message that cannot be delivered within `timeout_ms` fails.
-
-    Order survives a retry: with `acks=all` the brokers number what they get (idempotence), otherwise only one
+def producer_settings(options: ProducerOptions, kafka: KafkaOptions) -> dict[str, Setting]:
+    """Order survives a retry: with `acks=all` the brokers number what they get (idempotence), otherwise only one
     request is under way.
     """
     idempotent = options.acks == "all" and options.retries > 0
@@ -42,14 +39,14 @@ def producer_settings(options: ProducerOptions, timeout_ms: int) -> dict[str, Se
         "queue.buffering.max.messages": 0,  # bytes alone count
         "message.max.bytes": _within(options.max_request_size + FRAMING_BYTES, _MESSAGE_BYTES),
         "compression.type": options.compression,
-        "delivery.timeout.ms": timeout_ms + options.linger_ms,
+        "delivery.timeout.ms": kafka.delivery_timeout_ms + options.linger_ms,
         "allow.auto.create.topics": False,
         # How long a topic the brokers do not know may still turn up before its messages fail.
         "topic.metadata.propagation.max.ms": 3_000,
     }
 
 
-def consumer_settings(options: ConsumerOptions, *, grows: bool) -> dict[str, Setting]:
+def consumer_settings(options: ConsumerOptions, kafka: KafkaOptions, *, grows: bool) -> dict[str, Setting]:
     """`grows`: whether partitions a topic gets later are wanted too."""
     session_ms = options.session_timeout_ms
     settings: dict[str, Setting] = {
@@ -60,7 +57,7 @@ def consumer_settings(options: ConsumerOptions, *, grows: bool) -> dict[str, Set
         "auto.offset.reset": options.auto_offset_reset,
         "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": max(1, min(_HEARTBEAT_MS, session_ms // 3)),
-        "max.poll.interval.ms": max(_MAX_POLL_INTERVAL_MS, session_ms),
+        "max.poll.interval.ms": max(kafka.max_poll_interval_ms, session_ms),
         "isolation.level": options.isolation,
         "max.partition.fetch.bytes": options.max_partition_fetch_bytes,
         # Fetched ahead of the polls; what runs low is fetched again at once, not after the library's second.

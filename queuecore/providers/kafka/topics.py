@@ -28,11 +28,8 @@ _INTERNAL = "__"
 class TopicAdmin(Asking):
     """Each change returns when the brokers show it."""
 
-    def __init__(
-        self, connection: Connection, replication_factor: int, max_request_size: int, clock: Clock = SYSTEM_CLOCK
-    ) -> None:
+    def __init__(self, connection: Connection, max_request_size: int, clock: Clock = SYSTEM_CLOCK) -> None:
         super().__init__(connection, clock)
-        self._replication_factor = replication_factor
         self._max_request_size = max_request_size
 
     def create_topics(self, specs: Iterable[TopicSpec]) -> None:
@@ -125,7 +122,7 @@ class TopicAdmin(Asking):
 
     def _new_topic(self, spec: TopicSpec) -> NewTopic:
         settings = to_settings(spec) | room_for(self._max_request_size)
-        return NewTopic(spec.name, spec.partitions, self._replication_factor, config=settings)
+        return NewTopic(spec.name, spec.partitions, self._connection.options.replication_factor, config=settings)
 
     def _alter_settings(self, specs: Iterable[TopicSpec]) -> None:
         resources = [

@@ -98,7 +98,7 @@ class LogProvider:
             self._keep_clean()
         return LogTransactionalProducer(self._database, self._writers(), transactional_id, self._producing, self._clock)
 
-    def consumer(self, group: str, topic: str = "") -> LogConsumer:
+    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> LogConsumer:  # noqa: ARG002
         return LogConsumer(
             self._root, self._catalog, self._groups, self._bell, self._outcome(), group, topic, self._consuming,
             self._clock,

@@ -65,7 +65,7 @@ class MemoryProvider:
     def transactional_producer(self, transactional_id: str) -> MemoryTransactionalProducer:
         return self._keep(lambda: MemoryTransactionalProducer(self._storage, transactional_id, self._producing))
 
-    def consumer(self, group: str, topic: str = "") -> MemoryConsumer:
+    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> MemoryConsumer:  # noqa: ARG002
         return self._keep(lambda: MemoryConsumer(self._storage, group, topic, self._consuming))
 
     def reader(self) -> MemoryReader:

@@ -11,9 +11,9 @@ from queuecore.providers.base import FOR_EVER, MIN_SEGMENT_BYTES, Cleanup, Topic
 from queuecore.providers.kafka.connection import Connection
 from queuecore.providers.kafka.settings import consumer_settings, producer_settings
 from queuecore.providers.kafka.topic_settings import from_settings, room_for, to_settings
-from queuecore.providers.options import Acks, Compression, ConsumerOptions, ProducerOptions, Strategy
+from queuecore.providers.options import DEFAULT_KAFKA, Acks, Compression, ConsumerOptions, ProducerOptions, Strategy
 
-CONNECTION = Connection("127.0.0.1:1", "test", 1)
+CONNECTION = Connection("127.0.0.1:1")
 
 PRODUCING = {
     "default": ProducerOptions(),
@@ -33,13 +33,13 @@ CONSUMING = {
 
 @pytest.mark.parametrize("name", PRODUCING)
 def test_the_library_takes_what_producers_may_be_told(name: str) -> None:
-    CONNECTION.open(Producer, producer_settings(PRODUCING[name], CONNECTION.timeout_ms))
+    CONNECTION.open(Producer, producer_settings(PRODUCING[name], DEFAULT_KAFKA))
 
 
 @pytest.mark.parametrize("name", CONSUMING)
 @pytest.mark.parametrize("grows", [True, False])
 def test_the_library_takes_what_consumers_may_be_told(name: str, grows: bool) -> None:
-    settings = consumer_settings(CONSUMING[name], grows=grows) | {"group.id": "test"}
+    settings = consumer_settings(CONSUMING[name], DEFAULT_KAFKA, grows=grows) | {"group.id": "test"}
     CONNECTION.open(Consumer, settings).close()
 
 
@@ -53,13 +53,13 @@ def test_what_the_library_does_not_take_is_our_error() -> None:
     [("all", 1, True, 5), ("all", 0, False, 5), ("1", 1, False, 1), ("1", 0, False, 5), ("0", 1, False, 1)],
 )
 def test_a_retry_never_changes_the_order(acks: Acks, retries: int, idempotent: bool, under_way: int) -> None:
-    settings = producer_settings(ProducerOptions(acks=acks, retries=retries), 1_000)
+    settings = producer_settings(ProducerOptions(acks=acks, retries=retries), DEFAULT_KAFKA)
     assert settings["enable.idempotence"] is idempotent
     assert settings["max.in.flight.requests.per.connection"] == under_way
 
 
 def test_a_batch_of_several_is_no_larger_than_one_message_may_be() -> None:
-    settings = producer_settings(ProducerOptions(batch_size=10_000_000, max_request_size=2_000_000), 1_000)
+    settings = producer_settings(ProducerOptions(batch_size=10_000_000, max_request_size=2_000_000), DEFAULT_KAFKA)
     assert settings["batch.size"] == 2_000_000
 
 
