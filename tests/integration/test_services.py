@@ -139,6 +139,18 @@ def test_a_restart_keeps_data_and_address(kept_service: Service) -> None:
     assert recall(kept_service) == "signal box"
 
 
+def test_a_killed_server_comes_back_with_its_data_and_address(kept_service: Service) -> None:
+    remember, recall = MEMORY[kept_service.name]
+    remember(kept_service, "signal box")
+    before = kept_service.environment()
+    kept_service.kill()
+    assert ports.is_free(kept_service.port)
+    assert (kept_service.pid, kept_service.exit_code()) == (None, None)
+    kept_service.start()
+    assert kept_service.environment() == before
+    assert recall(kept_service) == "signal box"
+
+
 def test_a_directory_serves_one_server_at_a_time(redis_service: RedisService) -> None:
     with pytest.raises(ServiceFailed, match=f"in use .*process {os.getpid()}"):
         RedisService(redis_service.data_dir).start()

@@ -7,6 +7,8 @@ to tests. Both use the classes here.
 from queuecore.testing.services.base import Service
 from queuecore.testing.services.errors import ServiceError, ServiceFailed, ServiceMissing
 from queuecore.testing.services.kafka import KafkaService
+from queuecore.testing.services.kafka_cluster import KafkaCluster
+from queuecore.testing.services.kafka_secured import SecuredKafka
 from queuecore.testing.services.postgres import PostgresService
 from queuecore.testing.services.redis import RedisService
 
@@ -16,9 +18,11 @@ SERVICES: dict[str, type[Service]] = {
 
 __all__ = [
     "SERVICES",
+    "KafkaCluster",
     "KafkaService",
     "PostgresService",
     "RedisService",
+    "SecuredKafka",
     "Service",
     "ServiceError",
     "ServiceFailed",

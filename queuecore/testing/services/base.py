@@ -109,6 +109,17 @@ class Service(ABC):
             self._process = None
         self._lock.release()
 
+    def kill(self) -> None:
+        """Kill the server outright, as a crash would; `start` takes over what it left. Safe to repeat."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process = None
+        self._lock.release()
+        # The server shares the lock until it is gone.
+        self._lock.acquire(timeout_s=GRACE_S)
+        self._lock.release()
+
     def erase(self) -> None:
         """Stop the server and delete all it wrote."""
         self.stop()

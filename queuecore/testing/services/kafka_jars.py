@@ -1,5 +1,6 @@
 """Kafka's jars: fetched once with Maven, kept in a cache outside the tree."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -29,8 +30,12 @@ def cache_directory() -> Path:
 
 
 def jar_directory() -> Path:
-    """Where this version's jars are, or will be; where it exists, it is complete."""
-    return cache_directory() / f"kafka-{kafka_version()}"
+    """Where the pom's jars are, or will be; where it exists, it is complete.
+
+    Named by the pom as a whole: one that asks for other jars is fetched next to what there was.
+    """
+    digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:8]
+    return cache_directory() / f"kafka-{kafka_version()}-{digest}"
 
 
 def fetch_jars() -> Path:

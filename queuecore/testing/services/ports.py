@@ -2,6 +2,7 @@
 
 import secrets
 import socket
+from collections.abc import Collection
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
@@ -33,8 +34,8 @@ def free_port() -> int:
     raise OSError(f"no free port found on {LOOPBACK} between {FIRST_PORT} and {LAST_PORT}; stop some servers")
 
 
-def remembered_port(path: Path, *, other_than: int = 0) -> int:
-    """Return the port noted in `path` if it is free, else a new one, noted there; never `other_than`.
+def remembered_port(path: Path, *, other_than: Collection[int] = ()) -> int:
+    """Return the port noted in `path` if it is free, else a new one, noted there; none of `other_than`.
 
     A service restarted on its data directory keeps its address, and with it everyone's settings.
     """
@@ -42,7 +43,7 @@ def remembered_port(path: Path, *, other_than: int = 0) -> int:
         port = int(path.read_text())
     except (FileNotFoundError, ValueError):
         port = 0
-    while port == other_than or not (FIRST_PORT <= port < LAST_PORT and is_free(port)):
+    while port in other_than or not (FIRST_PORT <= port < LAST_PORT and is_free(port)):
         port = free_port()
     path.write_text(f"{port}\n")
     return port

@@ -119,6 +119,10 @@ class GuardedProcess:
             try:
                 self._guard.wait(GRACE_S + 5)
             except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._guard.pid, signal.SIGKILL)
-                self._guard.wait()
+                self.kill()
+
+    def kill(self) -> None:
+        """Kill the service and its guard outright; safe to repeat. The service may take a moment longer to be gone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._guard.pid, signal.SIGKILL)
+        self._guard.wait()
