@@ -21,7 +21,6 @@ _NOT_OBEYED = (
     "queue.tasks.",
     "queue.partitions.count",
     "queue.partitions.use_internal_partition",
-    "queue.kafka.max.poll.interval.ms",
 )
 
 

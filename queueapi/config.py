@@ -1,7 +1,7 @@
 """Every setting of an installation, each a `SWITCHYARD_*` variable. `docs/reference/settings.md` is made from it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -11,8 +11,9 @@ from django.conf import settings
 
 from queuecore.catalogue import catalogue
 from queuecore.config import section, setting
-from queuecore.config.queue_options import consumer_options, producer_options
-from queuecore.config.queue_tree import QueueSettings, StoredSettings
+from queuecore.config.provider_settings import StoredSettings
+from queuecore.config.queue_options import check_kafka, consumer_options, producer_options
+from queuecore.config.queue_tree import QueueSettings
 from queuecore.errors import ConfigurationError, QueueError
 
 SHORTEST_SECRET_KEY = 32
@@ -89,16 +90,18 @@ class Config:
             yield "SWITCHYARD_QUEUE_TYPE: an installation has several processes; choose log or kafka, not in-memory"
         elif isinstance(client := self.queue.client, StoredSettings) and client.acks == "0":
             yield f"SWITCHYARD_QUEUE_{self.queue.type.upper()}_ACKS: dead letters must be acknowledged; choose 1 or all"
-        if self.queue.type == "kafka" and self.queue.kafka.ssl_enabled:
-            yield (
-                "SWITCHYARD_QUEUE_KAFKA_SSL_ENABLED: Kafka is not reached over TLS yet, and nothing is sent in the "
-                "clear instead; set it to false where the network may be trusted"
-            )
-        for use in (catalogue, producer_options, consumer_options):
+        # What two of them find wrong is wrong once.
+        yield from dict.fromkeys(f"SWITCHYARD_QUEUE_*: {error}" for error in self._queue_errors())
+
+    def _queue_errors(self) -> Iterator[QueueError]:
+        uses: list[Callable[[QueueSettings], object]] = [catalogue, producer_options, consumer_options]
+        if self.queue.type == "kafka":
+            uses.append(check_kafka)
+        for use in uses:
             try:
                 use(self.queue)
             except QueueError as error:
-                yield f"SWITCHYARD_QUEUE_*: {error}"
+                yield error
 
     def folder(self, *below: str) -> Path:
         """The data folder, or one below it; made, for its owner alone, where it is missing.

@@ -73,6 +73,7 @@ class CatalogueEntry:
     queue       the name by which its messages are routed; a family's members are addressed themselves
     is_divided  whether its partitions are topics of their own, unless `use_internal_partition` is set; the others' are
                 always inside the one topic, which their readers share as a group
+    replicas    of each topic; None: as the provider is set
     """
 
     topic: str
@@ -83,6 +84,7 @@ class CatalogueEntry:
     queue: str | None = None
     scope: Scope = Scope.ALONE
     is_divided: bool = False
+    replicas: int | None = None
 
     def specs(self, settings: QueueSettings, *, tenant: UUID | None = None) -> Iterator[TopicSpec]:
         """What to create at the provider, for all tenants or for an isolated one."""
@@ -110,6 +112,7 @@ class CatalogueEntry:
             retention_bytes=kept.retention_bytes,
             segment_bytes=kept.segment_bytes,
             cleanup=kept.cleanup,
+            replication_factor=self.replicas,
         )
 
 
@@ -130,7 +133,9 @@ def _primary(settings: QueueSettings) -> Iterator[CatalogueEntry]:
     core, engine, edge, vc = settings.core, settings.rule_engine, settings.edge, settings.vc
     yield _queue(core.topic, "Core platform messages", _CORE, core.partitions)
     yield _notifications(core.topic, "Direct core service notifications", _CORE)
-    yield _queue(engine.topic, "Rule engine processing", _RULE_ENGINE, engine.partitions)
+    main = _queue(engine.topic, "Rule engine processing", _RULE_ENGINE, engine.partitions)
+    # Never fewer than all others have: nobody would look for that here.
+    yield replace(main, replicas=engine.replication_factor) if _has_more_replicas(settings) else main
     yield _notifications(engine.topic, "Direct rule engine notifications", _RULE_ENGINE)
     yield _notifications("tb_transport", "Transport service notifications", _TRANSPORT)
     yield _shared("tb_transport.api.requests", "Transport API requests", _CORE, "TransportApiRequests", 10)
@@ -153,6 +158,11 @@ def _primary(settings: QueueSettings) -> Iterator[CatalogueEntry]:
         CALCULATED_FIELD_STATES,
         FIELD_STATE,
     )
+
+
+def _has_more_replicas(settings: QueueSettings) -> bool:
+    more = settings.rule_engine.replication_factor > settings.kafka.replication_factor
+    return settings.type == "kafka" and more
 
 
 def _javascript() -> Iterator[CatalogueEntry]:

@@ -20,14 +20,16 @@ def setting(
     parse: Callable[[str], Any] | None = None,
     kind: str = "",
     falls_back_to: str = "",
+    is_mapping: bool = False,
 ) -> Any:
-    """A field of a settings class.
+    """A field of a settings class. A secret is no part of its representation.
 
     key            how it is called within its section, where that is not the field's name; two fields of one key are
                    two views of one setting, the first of which counts in the reference
     alias          a second variable, read when the first is not set
     parse, kind    how text becomes the value (or a ValueError or QueueError), and what that text is called
     falls_back_to  the whole key of a more general setting, whose value counts when this one is not set
+    is_mapping     whether the file may hold names and values below the key, instead of `name:value;name2:value2`
     """
     metadata = {
         "help": help_text,
@@ -39,8 +41,9 @@ def setting(
         "parse": parse,
         "kind": kind,
         "falls_back_to": falls_back_to,
+        "is_mapping": is_mapping,
     }
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata, repr=not secret)
 
 
 def section(key: str = "") -> dict[str, Any]:

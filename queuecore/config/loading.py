@@ -54,7 +54,9 @@ def _read_file(known: Iterable[Leaf], environ: Mapping[str, str]) -> SettingsFil
         path = Path(name).expanduser()
     except RuntimeError as error:
         raise ConfigurationError(f"{FILE_VARIABLE}: {name!r} names no file ({error}); write the whole path") from None
-    file = SettingsFile(path, frozenset(leaf.key for leaf in known if leaf.is_in_section))
+    in_file = [leaf for leaf in known if leaf.is_in_section]
+    mappings = frozenset(leaf.key for leaf in in_file if leaf.metadata["is_mapping"])
+    file = SettingsFile(path, frozenset(leaf.key for leaf in in_file), mappings)
     if name:
         file.read()
     return file

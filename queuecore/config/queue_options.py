@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from queuecore.config import FILE_VARIABLE, PREFIX, load, section
-from queuecore.config.queue_tree import QueueSettings, StoredSettings
-from queuecore.providers.options import ConsumerOptions, KafkaOptions, ProducerOptions
+from queuecore.config.provider_settings import KafkaSettings, StoredSettings
+from queuecore.config.queue_tree import QueueSettings
+from queuecore.providers.options import ConsumerOptions, KafkaOptions, KafkaSecurity, ProducerOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +52,39 @@ def kafka_options(settings: QueueSettings) -> KafkaOptions:
     kafka = settings.kafka
     return KafkaOptions(
         replication_factor=kafka.replication_factor,
+        min_insync_replicas=kafka.min_insync_replicas,
+        request_timeout_ms=kafka.request_timeout_ms,
+        delivery_timeout_ms=kafka.delivery_timeout_ms,
         max_poll_interval_ms=kafka.max_poll_interval_ms,
+        group_protocol=kafka.group_protocol,
+        client_id=kafka.client_id,
+        client_rack=kafka.client_rack,
+        security=_security(kafka),
+        properties=dict(kafka.properties),
+        producer_properties=dict(kafka.producer_properties),
+        consumer_properties=dict(kafka.consumer_properties),
+    )
+
+
+def check_kafka(settings: QueueSettings) -> None:
+    """ConfigurationError for what Kafka's client would refuse. Connects nowhere."""
+    # Imported where it is wanted: others need no librdkafka.
+    from queuecore.providers.kafka import KafkaProvider
+
+    producing, consuming = producer_options(settings), consumer_options(settings)
+    servers = settings.kafka.bootstrap_servers
+    KafkaProvider(servers, kafka=kafka_options(settings), producing=producing, consuming=consuming).close()
+
+
+def _security(kafka: KafkaSettings) -> KafkaSecurity:
+    return KafkaSecurity(
+        tls=kafka.ssl_enabled,
+        ca=kafka.ssl_ca_location,
+        check_hostname=kafka.ssl_endpoint_identification_algorithm == "https",
+        certificate=kafka.ssl_certificate_location,
+        key=kafka.ssl_key_location,
+        key_password=kafka.ssl_key_password,
+        sasl_mechanism=kafka.sasl_mechanism,
+        username=kafka.sasl_username,
+        password=kafka.sasl_password,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from queuecore.config import section, setting
-from queuecore.providers.options import Acks, Compression, OffsetReset
+from queuecore.config.provider_settings import ClientSettings, InMemorySettings, KafkaSettings, LogSettings
 from queuecore.topics import GroupIdStyle, check_base_topic, check_prefix, check_topic, task_topic
 
 QueueType = Literal["log", "kafka", "in-memory"]
@@ -90,7 +90,7 @@ class RuleEngineSettings:
     partitions: int = _partitions(10, "Partitions of `Main`.", "queue.partitions.count")
     replication_factor: int = setting(
         1,
-        "Replicas of the topics of `Main` on Kafka.",
+        "Replicas of the topics of `Main` on Kafka, if more than the others'.",
         key="replication-factor",
         minimum=1,
         falls_back_to="queue.kafka.replication_factor",
@@ -145,58 +145,6 @@ class PartitionSettings:
     hash_function_name: HashName = setting("murmur3_128", "Which partition an entity's messages go to.")
     use_internal_partition: bool = setting(
         False, "Whether partitions are partitions of one provider topic, instead of topics `<topic>.<n>` of their own."
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ClientSettings:
-    """How producers and consumers of one provider behave."""
-
-    batch_size: int = setting(16_384, "Bytes that end the lingering at once.", key="batch.size", minimum=1)
-    linger_ms: int = setting(1, "Milliseconds to wait for more to send together.", key="linger.ms", minimum=0)
-    buffer_memory: int = setting(33_554_432, "Bytes that may wait to be sent.", key="buffer.memory", minimum=1)
-    max_request_size: int = setting(1_048_576, "Bytes of the largest message.", key="max.request.size", minimum=1)
-    auto_offset_reset: OffsetReset = setting("earliest", "Where a new group begins.", key="auto.offset.reset")
-    session_timeout_ms: int = setting(
-        10_000, "Milliseconds of silence after which a consumer counts as dead.", key="session.timeout.ms", minimum=1
-    )
-    max_poll_records: int = setting(8_192, "Records one poll gives at most.", key="max.poll.records", minimum=1)
-    max_partition_fetch_bytes: int = setting(
-        16_777_216, "Bytes of one partition a poll gives at most.", key="max.partition.fetch.bytes", minimum=1
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class InMemorySettings(ClientSettings):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSettings(ClientSettings):
-    """What matters only where messages are written down."""
-
-    acks: Acks = setting("all", "When a send is answered: buffered (`0`), handed over (`1`), or safe (`all`).")
-    retries: int = setting(1, "How often a failed write is tried again.", minimum=0)
-    compression_type: Compression = setting("none", "How stored batches are compressed.", key="compression.type")
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings(StoredSettings):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaSettings(StoredSettings):
-    bootstrap_servers: str = setting(
-        "localhost:9092", "Kafka brokers, as `host:port,host:port`.", key="bootstrap.servers"
-    )
-    ssl_enabled: bool = setting(False, "Whether Kafka is reached over TLS.", key="ssl.enabled")
-    replication_factor: int = setting(1, "Replicas of each topic that is created on Kafka.", minimum=1)
-    max_poll_interval_ms: int = setting(
-        300_000,
-        "Milliseconds between polls after which Kafka takes a consumer's partitions away.",
-        key="max.poll.interval.ms",
-        minimum=1,
     )
 
 

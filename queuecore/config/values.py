@@ -27,7 +27,7 @@ def kind(leaf: Leaf) -> str:
     if leaf.metadata["kind"]:
         return str(leaf.metadata["kind"])
     if get_origin(leaf.hint) is Literal:
-        return " \\| ".join(get_args(leaf.hint))
+        return " \\| ".join(filter(None, get_args(leaf.hint)))
     if get_origin(leaf.hint) is tuple:
         return "comma-separated list"
     return {str: "text", int: "whole number", bool: "true or false", Path: "folder"}[leaf.hint]
@@ -46,7 +46,7 @@ def _parse(hint: Any, raw: str) -> Any:
 
 def _choice(raw: str, choices: tuple[str, ...]) -> str:
     if raw not in choices:
-        raise ValueError(f"is not one of {', '.join(choices)}")
+        raise ValueError(f"is not one of {', '.join(filter(None, choices))}")
     return raw
 
 

@@ -18,11 +18,13 @@ class Written:
 class SettingsFile:
     """What a file says, by whole keys (`queue.core.partitions`), and everything wrong with how it says it.
 
-    A dot in a key is the same as a level: `ota.topic: x` says what `ota:` with `topic: x` below it says.
+    A dot in a key is the same as a level: `ota.topic: x` says what `ota:` with `topic: x` below it says. `mappings`
+    are the keys whose value may be names and values, which become `name:value;name2:value2`.
     """
 
     path: Path
     known: frozenset[str]
+    mappings: frozenset[str] = frozenset()
     written: dict[str, Written] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -65,12 +67,23 @@ class SettingsFile:
     def _take_value(self, key: str, line: int, value: yaml.Node) -> None:
         if key in self.written:
             self._problem(line, f"{key} is set a second time; line {self.written[key].line} sets it too")
+        elif key in self.mappings and isinstance(value, yaml.MappingNode):
+            self._take_mapping(key, line, value)
         elif not isinstance(value, yaml.ScalarNode):
             self._problem(line, f"{key} must be a single value")
         elif _is_nothing(value):
             self._problem(line, f'{key} has no value; leave it out for its default, or write "" for nothing')
         else:
             self.written[key] = Written(value.value, line)
+
+    def _take_mapping(self, key: str, line: int, mapping: yaml.MappingNode) -> None:
+        entries = []
+        for name, value in mapping.value:
+            if not all(isinstance(one, yaml.ScalarNode) and ";" not in one.value for one in (name, value)):
+                self._problem(name.start_mark.line + 1, f"{key} must hold names with single values, without ';'")
+                return
+            entries.append(f"{name.value}:{value.value}")
+        self.written[key] = Written(";".join(entries), line)
 
     def _meant(self, section: str, name: str) -> str | None:
         """The setting or section, preferably of this section, whose name comes closest."""

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from queuecore.errors import ConfigurationError
 
 Acks = Literal["0", "1", "all"]
 Compression = Literal["none", "lz4", "zstd", "gzip", "snappy"]
+LogCompression = Literal["none", "lz4", "zstd"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 OffsetReset = Literal["earliest", "latest"]
 Strategy = Literal["range", "round_robin", "sticky"]
@@ -19,7 +20,7 @@ def check_choices(options: object, **literals: Any) -> None:
     """ConfigurationError, with the choices, where an attribute is none of its Literal's."""
     for name, literal in literals.items():
         if (value := getattr(options, name)) not in get_args(literal):
-            raise ConfigurationError(f"{name} is {value!r}; choose one of {', '.join(get_args(literal))}")
+            raise ConfigurationError(f"{name} is {value!r}; choose one of {', '.join(filter(None, get_args(literal)))}")
 
 
 def _at_least(options: object, **least: int) -> None:
@@ -102,6 +103,22 @@ class KafkaSecurity:
 
     def __post_init__(self) -> None:
         check_choices(self, sasl_mechanism=SaslMechanism)
+        for name, other in _SECURITY_NEEDS:
+            if getattr(self, name) and not getattr(self, other):
+                raise ConfigurationError(f"{name} is set, which needs {other}; set that as well, or leave {name} out")
+
+
+_SECURITY_NEEDS: Final = (
+    ("sasl_mechanism", "username"),
+    ("sasl_mechanism", "password"),
+    ("username", "sasl_mechanism"),
+    ("password", "sasl_mechanism"),
+    ("ca", "tls"),
+    ("certificate", "tls"),
+    ("certificate", "key"),
+    ("key", "certificate"),
+    ("key_password", "key"),
+)
 
 
 @dataclass(frozen=True, slots=True)

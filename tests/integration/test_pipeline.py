@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,16 +20,18 @@ from queueapi.config import config
 from queueapi.models import Queue, Tenant
 from queueapi.models.summary import LagCurrent, PipelineRun
 from queueapi.runtime import open_provider
-from queuecore.config.queue_tree import KafkaSettings, QueueSettings
+from queuecore.config.provider_settings import KafkaSettings
+from queuecore.config.queue_tree import QueueSettings
 from queuecore.messages import QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event, OffsetSample
 from queuecore.providers.base import Provider, TopicSpec
 from queuecore.sending import send
 from queuecore.testing.services import KafkaService
+from queuecore.testing.services.kafka_secured import SASL, SecuredKafka
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
-from tests.services import require_or_skip
+from tests.services import require_or_skip, running
 from workers.spark import pipeline, session
 from workers.spark.errors import PipelineFailed
 from workers.spark.pipeline import checkpoint_dir, run_pipeline
@@ -222,6 +225,37 @@ def test_events_on_kafka_are_read_too(kafka_service: KafkaService, settings: Set
     assert run_pipeline().events == 2
     assert lag("lag_messages", "produced_per_s") == [(0, 160, 20.0), (1, 160, 20.0)]
     provider.close()
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[SecuredKafka]:
+    yield from running(SecuredKafka(tmp_path / "kafka", users={"spark": "hunter2"}, administrators=["spark"]))
+
+
+@pytest.mark.full
+def test_secrets_for_kafka_are_those_of_spark_s_own_environment(
+    secured: SecuredKafka, settings: Settings, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    kafka = KafkaSettings(
+        bootstrap_servers=secured.servers(SASL),
+        ssl_enabled=True,
+        ssl_ca_location=str(secured.authority.own.certificate),
+        sasl_mechanism="SCRAM-SHA-512",
+        sasl_username="spark",
+        sasl_password="hunter2",
+    )
+    settings.SWITCHYARD = replace(config(), queue=QueueSettings(type="kafka", kafka=kafka))
+    with closing(open_provider(config())) as provider:
+        metrics = Metrics(provider)
+        metrics.create_topic()
+        metrics.sample(0, end=100, committed=40)
+        with pytest.raises(PipelineFailed, match=r"SWITCHYARD_QUEUE_KAFKA_SASL_PASSWORD.*not for this worker"):
+            run_pipeline()
+        # Spark's processes inherit the environment in which it was started.
+        monkeypatch.setenv("SWITCHYARD_QUEUE_KAFKA_SASL_PASSWORD", "hunter2")
+        request.addfinalizer(session.stop_session)
+        session.stop_session()
+        assert run_pipeline().events == 2
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")

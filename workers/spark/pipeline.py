@@ -23,9 +23,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from queueapi.config import Config, config
 from workers.spark.errors import PipelineFailed, essence
+from workers.spark.options import source_options
 from workers.spark.session import spark_session
 from workers.spark.sinks import Batch, LagRow, known_samples, store_batch
-from workers.spark.source import FORMAT, MetricsSource, source_options
+from workers.spark.source import FORMAT, MetricsSource
 from workers.spark.transforms import KNOWN_SCHEMA, current_lag
 
 logger = logging.getLogger(__name__)

@@ -1,8 +1,7 @@
 """`queue.metrics` as a Spark stream.
 
 Planning (`initialOffset`, `latestOffset`, `partitions`) runs in one Python process that Spark starts for a query;
-`read` runs in Spark's Python workers, perhaps on other machines. Both open the provider from the options alone;
-the options are no place for secrets, for Spark shows them.
+`read` runs in Spark's Python workers, perhaps on other machines. Both open the provider as the options say.
 
 An offset is `{"<partition>": <next offset>}`.
 """
@@ -11,22 +10,20 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from queueapi.config import Config
 from queueapi.runtime import open_provider
-from queuecore.config.queue_tree import KafkaSettings, QueueSettings, QueueType
 from queuecore.errors import OffsetOutOfRange, UnknownTopic
 from queuecore.messages import Record
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.providers.base import Provider
 from queuecore.topics import ProviderPartition
 from workers.spark.decoding import SAMPLE_SCHEMA, SampleRow, Unusable, decode_sample
+from workers.spark.options import settings_from
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +31,6 @@ FORMAT = "switchyard"
 READ_RECORDS = 2_000
 
 Offsets = dict[str, int]
-
-
-def source_options(installation: Config) -> dict[str, str]:
-    """What another process needs to open the installation's provider for reading."""
-    return {
-        "queue_type": installation.queue.type,
-        "data_dir": str(installation.data),
-        "bootstrap_servers": installation.queue.kafka.bootstrap_servers,
-    }
 
 
 class MetricsSource(DataSource):
@@ -99,9 +87,7 @@ class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _open(options: Mapping[str, str]) -> Provider:
-    kafka = KafkaSettings(bootstrap_servers=options["bootstrap_servers"])
-    queue = QueueSettings(type=cast(QueueType, options["queue_type"]), kafka=kafka)
-    return open_provider(Config(data_dir=Path(options["data_dir"]), queue=queue))
+    return open_provider(settings_from(options))
 
 
 def _offsets(ask: Callable[[Iterable[ProviderPartition]], Mapping[ProviderPartition, int]]) -> Offsets:

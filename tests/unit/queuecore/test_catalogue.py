@@ -155,6 +155,15 @@ def test_settings_name_topics_and_count_partitions() -> None:
     assert service_specs(settings, ServiceType.TB_CORE, "c-1")[0].name == "acme.core.notifications.c-1"
 
 
+@pytest.mark.parametrize(("provider", "replicas"), [("kafka", 3), ("log", None)])
+def test_main_may_have_more_replicas_than_the_others(provider: str, replicas: int | None) -> None:
+    environ = {"SWITCHYARD_QUEUE_TYPE": provider, "SWITCHYARD_QUEUE_KAFKA_REPLICATION_FACTOR": "2"}
+    assert {spec.replication_factor for spec in by_name(queue_settings(environ)).values()} == {None}
+    more = by_name(queue_settings(environ | {"SWITCHYARD_QUEUE_RULE_ENGINE_REPLICATION_FACTOR": "3"}))
+    assert more["tb_rule_engine.0"].replication_factor == replicas
+    assert more["tb_core.0"].replication_factor is None
+
+
 def test_every_job_type_has_its_topic() -> None:
     settings = queue_settings({"SWITCHYARD_QUEUE_TASKS_PARTITIONS_PER_TYPE": "IMPORT:24;EXPORT:6"})
     made = [name for name in by_name(settings, "Report", "import") if name.startswith("tasks.")]

@@ -4,7 +4,6 @@ from typing import get_args
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import ConfigEntry
 
 from queuecore.errors import ConfigurationError
 from queuecore.providers.base import FOR_EVER, MIN_SEGMENT_BYTES, Cleanup, TopicSpec
@@ -68,9 +67,8 @@ def test_a_batch_of_several_is_no_larger_than_one_message_may_be() -> None:
 
 @pytest.mark.parametrize("cleanup", get_args(Cleanup))
 def test_a_topics_settings_come_back(cleanup: Cleanup) -> None:
-    spec = TopicSpec("topic", 3, 1_000, 2_000, 3 * 1024 * 1024, cleanup)
-    entries = {key: ConfigEntry(key, value) for key, value in to_settings(spec).items()}
-    assert from_settings("topic", 3, entries) == spec
+    spec = TopicSpec("topic", 3, 1_000, 2_000, 3 * 1024 * 1024, cleanup, replication_factor=3, min_insync_replicas=2)
+    assert from_settings("topic", 3, 3, to_settings(spec)) == spec
 
 
 def test_a_topic_somebody_else_made_is_read_as_well_as_can_be() -> None:
@@ -79,13 +77,14 @@ def test_a_topic_somebody_else_made_is_read_as_well_as_can_be() -> None:
         "retention.bytes": "-1",
         "segment.bytes": "100",
         "cleanup.policy": "delete,compact",
+        "min.insync.replicas": "1",
     }
-    entries = {key: ConfigEntry(key, value) for key, value in settings.items()}
-    assert from_settings("topic", 1, entries) == TopicSpec(
-        "topic", 1, FOR_EVER, FOR_EVER, MIN_SEGMENT_BYTES, "compact,delete"
+    copies = {"replication_factor": 1, "min_insync_replicas": 1}
+    assert from_settings("topic", 1, 1, settings) == TopicSpec(
+        "topic", 1, FOR_EVER, FOR_EVER, MIN_SEGMENT_BYTES, "compact,delete", **copies
     )
-    never = entries | {"cleanup.policy": ConfigEntry("cleanup.policy", ""), "retention.ms": ConfigEntry("x", "5")}
-    assert from_settings("topic", 1, never).retention_ms == FOR_EVER
+    never = settings | {"cleanup.policy": "", "retention.ms": "5"}
+    assert from_settings("topic", 1, 1, never).retention_ms == FOR_EVER
 
 
 def test_a_new_topic_has_room_for_what_may_be_sent() -> None:

@@ -13,13 +13,15 @@ from queueapi.checks import check_queue_settings
 from queueapi.config import Config
 from queuecore.config import FILE_VARIABLE, describe, load
 from queuecore.config.fields import leaves
-from queuecore.config.queue_options import consumer_options, producer_options, queue_settings
-from queuecore.config.queue_tree import HashName, KafkaSettings, QueueSettings
+from queuecore.config.provider_settings import KafkaSettings
+from queuecore.config.queue_options import consumer_options, kafka_options, producer_options, queue_settings
+from queuecore.config.queue_tree import HashName, QueueSettings
 from queuecore.errors import ConfigurationError
 from queuecore.hashing import HASH_FUNCTIONS
-from queuecore.providers.options import ConsumerOptions, ProducerOptions
+from queuecore.providers.options import DEFAULT_KAFKA, ConsumerOptions, KafkaOptions, KafkaSecurity, ProducerOptions
 
-SEEDS = Path(__file__).parents[4] / "shared" / "seeds"
+ROOT = Path(__file__).parents[3]
+SEEDS = ROOT.parent / "shared" / "seeds"
 
 # Every key that seeds 000 and 002 name, in their YAML or in their tables, with its default.
 FROM_THE_SEEDS: dict[str, Any] = {
@@ -87,7 +89,7 @@ def seed(number: str) -> str:
 
 def yaml_blocks(text: str) -> Iterator[str]:
     for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
-        if block.startswith("queue:"):
+        if block.startswith(("queue:", "queue.")):
             yield block
 
 
@@ -172,6 +174,8 @@ def other(key: str) -> str:
     leaf = next(leaf for leaf in leaves(Root) if leaf.key == key)
     if key == "queue.tasks.partitions_per_type":
         return "IMPORT:24;EXPORT:6"
+    if leaf.metadata["is_mapping"]:
+        return "statistics.interval.ms:5;debug:broker,topic"
     if choices := get_args(leaf.hint):
         return str(next(choice for choice in choices if choice != leaf.default))
     if isinstance(leaf.default, bool):
@@ -363,6 +367,99 @@ def test_options_come_from_the_section_of_the_provider_in_use() -> None:
     assert producer_options(in_memory) == ProducerOptions(batch_size=9)
 
 
+def test_everything_that_only_kafka_has_reaches_its_options() -> None:
+    keys = {
+        "replication_factor": "3",
+        "min.insync.replicas": "2",
+        "request.timeout.ms": "5000",
+        "delivery.timeout.ms": "6000",
+        "max.poll.interval.ms": "7000",
+        "group.protocol": "consumer",
+        "client.id": "east",
+        "client.rack": "east-1",
+        "ssl.enabled": "true",
+        "ssl.ca.location": "ca.pem",
+        "ssl.endpoint.identification.algorithm": "none",
+        "ssl.certificate.location": "me.pem",
+        "ssl.key.location": "me.key",
+        "ssl.key.password": "of the key",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "me",
+        "sasl.password": "my own",
+        "properties": "debug:broker",
+        "producer.properties": "compression.level:3",
+        "consumer.properties": "fetch.min.bytes:100;check.crcs:true",
+    }
+    settings = queue_settings({VARIABLES[f"queue.kafka.{key}"]: text for key, text in keys.items()})
+    assert kafka_options(settings) == KafkaOptions(
+        replication_factor=3,
+        min_insync_replicas=2,
+        request_timeout_ms=5000,
+        delivery_timeout_ms=6000,
+        max_poll_interval_ms=7000,
+        group_protocol="consumer",
+        client_id="east",
+        client_rack="east-1",
+        security=KafkaSecurity(
+            tls=True,
+            ca="ca.pem",
+            check_hostname=False,
+            certificate="me.pem",
+            key="me.key",
+            key_password="of the key",
+            sasl_mechanism="SCRAM-SHA-512",
+            username="me",
+            password="my own",
+        ),
+        properties={"debug": "broker"},
+        producer_properties={"compression.level": "3"},
+        consumer_properties={"fetch.min.bytes": "100", "check.crcs": "true"},
+    )
+    assert kafka_options(QueueSettings()) == DEFAULT_KAFKA
+
+
+def test_properties_may_be_a_mapping_in_the_file(tmp_path: Path) -> None:
+    text = "queue.kafka:\n  properties:\n    statistics.interval.ms: 5\n    ssl.ca.pem: 'a:b'\n"
+    assert tree(tmp_path, text).kafka.properties == (("statistics.interval.ms", "5"), ("ssl.ca.pem", "a:b"))
+    assert tree(tmp_path, "queue.kafka.properties: {}\n").kafka.properties == ()
+    for wrong in ("{a: [1]}", "{a: {b: 1}}", "{a: 'b;c'}", "{[a]: b}"):
+        expected = "FILE, line 1: queue.kafka.properties must hold names with single values, without ';'"
+        assert problem(tmp_path, f"queue.kafka.properties: {wrong}\n") == expected
+
+
+def test_the_examples_of_the_how_to_are_settings(tmp_path: Path) -> None:
+    blocks = list(yaml_blocks((ROOT / "docs" / "howto" / "kafka.md").read_text()))
+    assert len(blocks) == 5
+    for block in blocks:
+        password = {"SWITCHYARD_QUEUE_KAFKA_SASL_PASSWORD": "hunter2"} if "sasl" in block else {}
+        assert kafka_options(tree(tmp_path, block, **password)) != DEFAULT_KAFKA
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("hunter2", "has an entry without a name and a colon; write name:value;name2:value2"),
+        (":hunter2", "has an entry without a name and a colon; write name:value;name2:value2"),
+        ("a:hunter2;a:2", "names a twice"),
+    ],
+)
+def test_properties_that_make_no_sense_are_refused_without_showing_them(raw: str, reason: str, tmp_path: Path) -> None:
+    message = problem(tmp_path, "", SWITCHYARD_QUEUE_KAFKA_PROPERTIES=raw)
+    assert message == f"SWITCHYARD_QUEUE_KAFKA_PROPERTIES: its value {reason}"
+
+
+def test_secrets_are_not_shown() -> None:
+    secrets = [info.variable for info in describe(Config) if info.secret and info.key]
+    assert len(secrets) == 5
+    assert "hunter2" not in repr(queue_settings(dict.fromkeys(secrets, "hunter:hunter2")))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "snappy"])
+def test_some_compressions_are_kafkas_alone(kind: str, tmp_path: Path) -> None:
+    assert tree(tmp_path, f"queue.kafka.compression.type: {kind}\n").kafka.compression_type == kind
+    assert f"'{kind}' is not one of none, lz4, zstd" in problem(tmp_path, f"queue.log.compression.type: {kind}\n")
+
+
 def test_options_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="buffer_memory is 10"):
         producer_options(queue_settings({"SWITCHYARD_QUEUE_LOG_BUFFER_MEMORY": "10"}))
@@ -394,17 +491,37 @@ def test_an_installation_does_not_forgo_acknowledgements() -> None:
     load(Config, {"SWITCHYARD_QUEUE_KAFKA_ACKS": "0"}).check()
 
 
-def test_an_installation_does_not_speak_to_kafka_in_the_clear_when_it_should_not() -> None:
-    over_tls = {"SWITCHYARD_QUEUE_TYPE": "kafka", "SWITCHYARD_QUEUE_KAFKA_SSL_ENABLED": "true"}
-    with pytest.raises(ConfigurationError, match="SWITCHYARD_QUEUE_KAFKA_SSL_ENABLED"):
-        load(Config, over_tls).check()
+@pytest.mark.parametrize(
+    ("key", "text", "reason"),
+    [
+        ("ssl.ca.location", "ca.pem", "ca is set, which needs tls"),
+        ("sasl.mechanism", "PLAIN", "sasl_mechanism is set, which needs username"),
+        ("properties", "no.such:1", 'No such configuration property: "no.such"'),
+        ("properties", "acks:1", "properties has 'acks', which ProducerOptions.acks (queue.kafka.acks) decides"),
+        ("min.insync.replicas", "2", "min_insync_replicas is 2, with 1 replicas nothing could ever be written"),
+    ],
+)
+def test_an_installation_on_kafka_is_told_at_its_start_what_kafka_would_refuse(
+    key: str, text: str, reason: str
+) -> None:
+    wrong = {VARIABLES[f"queue.kafka.{key}"]: text}
+    with pytest.raises(ConfigurationError, match=re.escape(reason)):
+        load(Config, {**wrong, "SWITCHYARD_QUEUE_TYPE": "kafka"}).check()
+    load(Config, wrong).check()
+
+
+def test_an_installation_on_kafka_is_told_of_one_problem_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(Config, {"SWITCHYARD_QUEUE_TYPE": "kafka", "SWITCHYARD_QUEUE_KAFKA_BUFFER_MEMORY": "10"}).check()
+    assert str(caught.value).count("buffer_memory is 10") == 1
 
 
 def test_an_installation_tells_of_settings_that_it_does_not_obey(settings: Any) -> None:
     settings.SWITCHYARD = load(Config, {"SWITCHYARD_QUEUE_RULE_ENGINE_DLQ_ENABLED": "false"})
     [warning] = check_queue_settings(None)
     assert "SWITCHYARD_QUEUE_RULE_ENGINE_DLQ_ENABLED (queue.rule-engine.dlq.enabled) is False" in warning.msg
-    settings.SWITCHYARD = load(Config, {"SWITCHYARD_QUEUE_LOG_LINGER_MS": "5"})
+    obeyed = {"SWITCHYARD_QUEUE_LOG_LINGER_MS": "5", "SWITCHYARD_QUEUE_KAFKA_MAX_POLL_INTERVAL_MS": "5"}
+    settings.SWITCHYARD = load(Config, obeyed)
     assert check_queue_settings(None) == []
 
 

@@ -17,7 +17,8 @@ from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.providers.log.writer import PartitionWriter
 from queuecore.topics import ProviderPartition
 from tests.unit.spark.test_decoding import event
-from workers.spark.source import MetricsRange, MetricsStreamReader, source_options
+from workers.spark.options import source_options
+from workers.spark.source import MetricsRange, MetricsStreamReader
 
 ALL = ReadAllAvailable()
 
@@ -123,8 +124,3 @@ def test_unusable_events_are_counted_and_skipped(
     assert [record.getMessage() for record in caplog.records] == [
         "skipped 2 unusable events of queue.metrics[0]; the last at offset 2: '?' is not a queue's id"
     ]
-
-
-def test_options_hold_no_secrets(tmp_path: Path) -> None:
-    options = source_options(Config(data_dir=tmp_path, secret_key="hidden", database_url="postgresql://u:hidden@h/n"))
-    assert "hidden" not in str(options)
