@@ -16,6 +16,7 @@ from queuecore.errors import (
     GroupActive,
     InvalidMessage,
     InvalidName,
+    NotAuthorised,
     NotOwner,
     NotSupported,
     OffsetOutOfRange,
@@ -63,7 +64,7 @@ from queuecore.providers.base import (
 )
 from queuecore.providers.memory import MemoryProvider, MemoryStorage
 from queuecore.providers.opening import open_provider
-from queuecore.providers.options import ConsumerOptions, ProducerOptions
+from queuecore.providers.options import ConsumerOptions, KafkaOptions, KafkaSecurity, ProducerOptions
 from queuecore.queues import (
     DeadLetter,
     DeliveryContext,
@@ -109,10 +110,13 @@ __all__ = [
     "GroupDescription",
     "InvalidMessage",
     "InvalidName",
+    "KafkaOptions",
+    "KafkaSecurity",
     "MemoryProvider",
     "MemoryStorage",
     "MessageHandler",
     "MonolithQueueFactory",
+    "NotAuthorised",
     "NotOwner",
     "NotSupported",
     "OffsetOutOfRange",

@@ -6,6 +6,7 @@ decoded where they are touched.
 
 import struct
 from collections.abc import Mapping
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -75,6 +76,11 @@ class SingleSource(NamedTuple):
         return self.the_headers
 
 
+def item(index: int) -> Any:
+    """An attribute that is this item of a tuple: read without a call of Python's own."""
+    return property(itemgetter(index))
+
+
 class Record(tuple[int, int, bytes, int, RecordSource]):
     """A message as a provider gives it back. Immutable; equal when all its parts are.
 
@@ -83,6 +89,10 @@ class Record(tuple[int, int, bytes, int, RecordSource]):
     """
 
     __slots__ = ()
+
+    offset: int = item(0)
+    timestamp_ms: int = item(1)
+    data: bytes = item(2)
 
     def __new__(
         cls, topic: str, partition: int, offset: int, timestamp_ms: int, key: Key, headers: Headers, data: bytes
@@ -98,24 +108,12 @@ class Record(tuple[int, int, bytes, int, RecordSource]):
         return self[4].partition
 
     @property
-    def offset(self) -> int:
-        return self[0]
-
-    @property
-    def timestamp_ms(self) -> int:
-        return self[1]
-
-    @property
     def key(self) -> Key:
         return self[4].key(self[3])
 
     @property
     def headers(self) -> Headers:
         return self[4].headers(self[3])
-
-    @property
-    def data(self) -> bytes:
-        return self[2]
 
     @property
     def size(self) -> int:

@@ -24,7 +24,8 @@ SECTIONS: dict[str, list[str]] = {
     "Dead letters": ["DeadLetter", "FailureStory"],
     "Messages": ["QueueMessage", "Record", "RecordMetadata", "UNKNOWN_OFFSET", "encode", "decode"],
     "Providers": [
-        *("open_provider", "ProducerOptions", "ConsumerOptions", "Provider", "Capabilities", "QueueProducer"),
+        *("open_provider", "ProducerOptions", "ConsumerOptions", "KafkaOptions", "KafkaSecurity", "Provider"),
+        *("Capabilities", "QueueProducer"),
         *("QueueConsumer", "AssignmentListener", "QueueReader", "TransactionalProducer", "Transaction", "QueueAdmin"),
         *("TopicSpec", "TopicDescription", "PartitionDescription", "GroupDescription", "send", "send_and_wait"),
         *("MemoryProvider", "MemoryStorage"),

@@ -12,6 +12,7 @@ from queuecore.consuming.handlers import Handler, context_of
 from queuecore.consuming.progress import KEEP_ALIVE_EVERY_S, PackProgress
 from queuecore.deadletter.envelope import FailureStory, describe_exception, to_letter
 from queuecore.deadletter.fitting import send_letter
+from queuecore.errors import NotOwner
 from queuecore.messages import Record
 from queuecore.processing import RetryFailed
 from queuecore.providers.base import Provider
@@ -38,6 +39,11 @@ class ConsumedPartition:
     def group(self) -> str:
         tenant: UUID | None = self.info.tenant_id
         return group_name(self.service_type, self.queue, tenant, self.info.partition)
+
+    @property
+    def member_id(self) -> str:
+        """Of the group's only member: who comes next takes the place of one that hangs."""
+        return f"partition-{self.info.partition or 0}"
 
 
 class Outcome(Enum):
@@ -70,20 +76,30 @@ class PartitionLoop:
         self._outcomes = outcomes
         self._clock = clock
         self._stopping = threading.Event()
+        self._member_id: str | None = spec.member_id
 
     def stop(self) -> None:
         """Finish the message at hand, commit what is done, return from `run`."""
         self._stopping.set()
 
     def run(self) -> None:
-        """Consume until stopped. An error of the provider or of `outcomes` ends it, with what is done committed."""
-        consumer = self._provider.consumer(self.spec.group)
+        """Consume until stopped. An error of the provider or of `outcomes` ends it, with what is done committed.
+
+        Another loop for the same partition takes its place, which is NotOwner here. Run again, this one stands by, as
+        an ordinary member of the group that gets the partition when the other is gone: two that both insist would take
+        it from each other for ever."""
+        consumer = self._provider.consumer(self.spec.group, member_id=self._member_id)
         try:
             consumer.subscribe([self.spec.info])
             while not self._stopping.is_set():
                 if records := consumer.poll(self.spec.poll_interval_ms):
                     self._process(records, PackProgress(consumer, self.spec.info.place, self._clock))
+        except NotOwner:
+            self._member_id = None
+            raise
         finally:
+            # Nobody shall wait for one that has stopped.
+            consumer.unsubscribe()
             consumer.stop()
 
     def _process(self, records: list[Record], progress: PackProgress) -> None:

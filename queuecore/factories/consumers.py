@@ -1,7 +1,7 @@
 """A consumer for each channel. Which of them a factory gives is its kind's business.
 
 Where a queue's partitions are assigned to its readers, a consumer of one `partition` has a group of its own, as each
-of a host's has; without one, consumers share the queue as a group.
+of a host's has, and takes the place of the one before it; without one, consumers share the queue as a group.
 """
 
 from abc import ABC, abstractmethod

@@ -75,7 +75,9 @@ class QueueFactory(Producers, Consumers):
             topic = with_prefix(self.settings.prefix, entry.topic)
         else:
             topic = member_topic(entry.topic, member or self.service_id, self.settings.prefix)
-        consumer = self.provider.consumer(self._group(channel, topic, partition), topic)
+        # Who comes next for the partition takes the place of one that hangs.
+        member_id = None if partition is None else f"partition-{partition}"
+        consumer = self.provider.consumer(self._group(channel, topic, partition), topic, member_id=member_id)
         if entry.queue is None or not (entry.is_divided or partition is not None):
             return consumer
         infos = self.partitions(channel)

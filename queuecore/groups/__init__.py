@@ -2,6 +2,8 @@
 
 A provider that has no brokers to do this for it keeps one `GroupState` per group, behind a lock or as one row of its
 database (`to_json`, `from_json`), and the consumers of the group work on it in turn. `state` tells how.
+
+How far groups are, and how that is changed by hand, is in `lag` and `resetting`: those ask the provider.
 """
 
 from queuecore.groups.assignment import assign

@@ -8,8 +8,10 @@ members look. A partition that moves from A to B is B's only when A has released
 `poll`, whenever `version` is not the one it saw last:
 
     state.expire(silent_members)
+    if state.is_displaced(me, member_id):
+        ...                             # all is lost: another has our member id, and fighting back helps nobody
     if not state.is_member(me):         # we were silent for too long ourselves
-        state.join(me, wants, counts)
+        state.join(me, wants, counts, member_id)
     sync = state.sync(me)
     lost = held - sync.owned            # tell listener.lost; a commit would be refused
     # save; tell listener.revoked(sync.revoked), which may still commit; then, in a new turn:
@@ -82,18 +84,24 @@ class GroupState:
         self.version = 0
         # In the order they joined: where members name different strategies, the one that is here longest decides.
         self.members: dict[str, Wants] = {}
+        # By which id a member is known again. Invariant: no two members have the same.
+        self.member_ids: dict[str, str] = {}
         # How many partitions each topic has that somebody wants something of.
         self.counts: dict[str, int] = {}
         self.targets: dict[ProviderPartition, str] = {}
         # Invariant: every owner is a member. A partition that no longer exists has no owner.
         self.owners: dict[ProviderPartition, str] = {}
 
-    def join(self, member: str, wants: Wants, counts: Mapping[str, int]) -> None:
+    def join(self, member: str, wants: Wants, counts: Mapping[str, int], member_id: str | None = None) -> None:
         """Come in, or want something else: then everything the member owned is released. `counts` says how many
-        partitions the wanted topics have; one that it does not name has none. ConfigurationError, and nothing has
-        changed, for a strategy there is not: kept, it would stop every later member of the group too."""
+        partitions the wanted topics have; one that it does not name has none. Who had the `member_id` until now is out,
+        and what was planned for it is planned for this one. ConfigurationError, and nothing has changed, for a strategy
+        there is not: kept, it would stop every later member of the group too."""
         check_choices(wants, strategy=Strategy)
         self._disown([member])
+        self.member_ids.pop(member, None)
+        if member_id is not None:
+            self._displace(member, member_id)
         self.members[member] = wants
         self._count({topic: counts.get(topic, 0) for topic in wants.names()})
         self._replan()
@@ -109,7 +117,7 @@ class GroupState:
             return
         self._disown(gone)
         for member in gone:
-            del self.members[member]
+            self._remove(member)
         self._replan()
 
     def topics_changed(self, counts: Mapping[str, int]) -> None:
@@ -122,6 +130,10 @@ class GroupState:
 
     def is_member(self, member: str) -> bool:
         return member in self.members
+
+    def is_displaced(self, member: str, member_id: str | None) -> bool:
+        """Whether another member has joined with this id since."""
+        return member_id is not None and self._known_as(member_id) not in {None, member}
 
     def is_owner(self, member: str, partitions: Iterable[ProviderPartition]) -> bool:
         """Whether the member owns all of these, and so may commit them."""
@@ -151,6 +163,22 @@ class GroupState:
 
     def describe(self, name: str) -> GroupDescription:
         return GroupDescription(name, {member: self.sync(member).owned for member in self.members})
+
+    def _known_as(self, member_id: str) -> str | None:
+        return next((member for member, one in self.member_ids.items() if one == member_id), None)
+
+    def _displace(self, member: str, member_id: str) -> None:
+        if (before := self._known_as(member_id)) is not None:
+            self._disown([before])
+            self._remove(before)
+            self.targets = {
+                partition: member if target == before else target for partition, target in self.targets.items()
+            }
+        self.member_ids[member] = member_id
+
+    def _remove(self, member: str) -> None:
+        del self.members[member]
+        self.member_ids.pop(member, None)
 
     def _disown(self, members: Collection[str]) -> None:
         self.owners = {partition: owner for partition, owner in self.owners.items() if owner not in members}

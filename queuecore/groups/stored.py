@@ -1,7 +1,7 @@
 """A group's state as text, for a provider that keeps it in one row.
 
 One JSON object, partitions gathered by topic: {"a.topic": [0, 1, 2]}. Members come in the order they joined, each with
-what it wants, what is planned for it and what it owns.
+what it wants, what is planned for it and what it owns; and with its member id, where it has one.
 """
 
 import json
@@ -17,6 +17,7 @@ def to_json(state: GroupState) -> str:
     members = [
         {
             "id": member,
+            "member_id": state.member_ids.get(member),
             "strategy": wants.strategy,
             "topics": sorted(wants.topics),
             "partitions": _by_topic(wants.partitions),
@@ -46,6 +47,8 @@ def from_json(text: str) -> GroupState:
         state.members[member] = Wants(
             frozenset(_partitions(one["partitions"])), frozenset(one["topics"]), one["strategy"]
         )
+        if (member_id := one.get("member_id")) is not None:
+            state.member_ids[member] = member_id
         state.targets.update(dict.fromkeys(_partitions(one["targets"]), member))
         state.owners.update(dict.fromkeys(_partitions(one["owns"]), member))
     return state

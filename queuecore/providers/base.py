@@ -6,7 +6,7 @@ a fork.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
@@ -32,7 +32,8 @@ class TopicSpec:
     retention_bytes: int = FOR_EVER
     segment_bytes: int = 50 * 1024 * 1024
     cleanup: Cleanup = "delete"
-    # None: as the provider is set. Where there is one machine only, there is one copy.
+    # None: a new topic gets what the provider is set to, an existing one keeps what it has. Where there is one machine
+    # only, there is one copy.
     replication_factor: int | None = None
     min_insync_replicas: int | None = None
 
@@ -46,6 +47,9 @@ class TopicSpec:
             raise ConfigurationError(
                 f"topic {self.name!r}: segment_bytes is {self.segment_bytes}; {MIN_SEGMENT_BYTES} is the least"
             )
+        for name in _COPIES:
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ConfigurationError(f"topic {self.name!r}: {name} is {value}; 1 is the least")
 
     @property
     def is_compacted(self) -> bool:
@@ -59,6 +63,18 @@ class TopicSpec:
 
 # Kafka 4 takes no less.
 MIN_SEGMENT_BYTES = 1024 * 1024
+_COPIES = ("replication_factor", "min_insync_replicas")
+
+
+def with_one_copy(spec: TopicSpec) -> TopicSpec:
+    """The spec as a provider on one machine keeps it. ConfigurationError where it wants more copies."""
+    for name in _COPIES:
+        if (value := getattr(spec, name)) is not None and value > 1:
+            raise ConfigurationError(
+                f"topic {spec.name!r}: {name} is {value}, and this provider keeps one copy; leave it out, or set "
+                "queue.type to kafka"
+            )
+    return replace(spec, replication_factor=None, min_insync_replicas=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +86,9 @@ class PartitionDescription:
     """
 
     place: ProviderPartition
-    beginning: int
-    end: int
+    # None while nobody leads the partition, who alone knows.
+    beginning: int | None
+    end: int | None
     # None where the provider cannot say.
     size_bytes: int | None = None
     leader: int | None = None
@@ -166,7 +183,8 @@ class QueueConsumer(Protocol):
 
     def poll(self, duration_ms: int) -> list[Record]:
         """Up to a pack of records, waiting at most that long for the first. Each is given out once. QueueError
-        when nothing is subscribed."""
+        when nothing is subscribed. NotOwner, until it subscribes again, when another consumer has taken this one's
+        place in the group (see `Provider.consumer`)."""
 
     def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
         """Everything below these offsets is done and will not be delivered to the group again. By default that is
@@ -191,7 +209,8 @@ class QueueConsumer(Protocol):
         """Leave the group and release the partitions. Commits nothing."""
 
     def stop(self) -> None:
-        """Unsubscribe for good."""
+        """Unsubscribe for good. On Kafka one with a member id keeps its place in the group until its session ends, for
+        a successor with the same id; where others shall have the partitions at once, unsubscribe first."""
 
 
 class QueueReader(Protocol):
@@ -211,10 +230,13 @@ class Transaction(Protocol):
         """Hand over one message; what became of it shows at `commit`."""
 
     def commit_offsets(self, consumer: QueueConsumer, offsets: Mapping[ProviderPartition, int]) -> None:
-        """Commit these for the consumer's group with this transaction. NotOwner as for `QueueConsumer.commit`."""
+        """Commit these for the consumer's group with this transaction. NotOwner as for `QueueConsumer.commit`;
+        TransactionAborted on Kafka while the group divides its partitions anew."""
 
     def commit(self) -> None:
-        """All of it, or QueueError and none of it. ProducerFenced when a newer producer has the transactional id."""
+        """All of it, or QueueError and none of it. ProducerFenced when a newer producer has the transactional id.
+        ProviderUnavailable where a provider falls silent meanwhile: then the committed offsets tell what became of it.
+        """
 
     def abort(self) -> None: ...
 
@@ -242,8 +264,8 @@ class QueueAdmin(Protocol):
         """Create what does not exist yet; what exists stays as it is."""
 
     def alter_topics(self, specs: Iterable[TopicSpec]) -> None:
-        """Make existing topics as these say. UnknownTopic for one there is not, ConfigurationError for fewer
-        partitions than there are."""
+        """Make existing topics as these say; what they are already stays untouched. UnknownTopic for one there is not,
+        ConfigurationError for fewer partitions than there are."""
 
     def delete_topics(self, names: Iterable[str]) -> None:
         """Remove them with their records and committed offsets; one that does not exist is fine."""
@@ -294,7 +316,7 @@ class Provider(Protocol):
     def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> QueueConsumer:
         """A member of the group. With a `member_id` it is known again: who subscribes under one that another consumer
         of the group has, displaces that one at once and takes its partitions; the displaced one's commits are refused
-        with NotOwner, and it is told that they are lost."""
+        with NotOwner, and it is told that they are lost. InvalidName for an id that Kafka would not take."""
 
     def reader(self) -> QueueReader: ...
 

@@ -2,6 +2,10 @@
 
 import threading
 from dataclasses import dataclass, fields
+from typing import Literal
+
+# What a message that is done may have become.
+Outcome = Literal["handled", "dead_lettered", "skipped", "dropped"]
 
 
 @dataclass(frozen=True, slots=True)

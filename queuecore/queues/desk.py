@@ -1,7 +1,8 @@
 """What settling takes, whatever the delivery: send what handlers sent, put aside what cannot be sent, count."""
 
 import logging
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, replace
@@ -13,9 +14,11 @@ from queuecore.messages import RecordMetadata
 from queuecore.providers.base import Provider, QueueProducer
 from queuecore.queues.composing import Addressed
 from queuecore.queues.counting import Counter
-from queuecore.queues.handling import Handled
+from queuecore.queues.handled import Handled
 from queuecore.queues.letters import LetterWriter
+from queuecore.queues.places import place_of
 from queuecore.sending import send
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +32,7 @@ class Desk:
     provider: Provider
     producer: QueueProducer
     group: str
+    infos: Mapping[ProviderPartition, TopicPartitionInfo]
     # How long a partition that is given away may wait for the message under way.
     hand_over_s: float
     letters: LetterWriter
@@ -38,21 +42,26 @@ class Desk:
 
     def refused(self, one: Handled, error: QueueError) -> Handled:
         """The letter that a message becomes whose handler sent what cannot be stored; of a letter that is too large
-        itself, one with less in it. Any other letter that cannot be stored is raised: its original stays where it
-        is."""
+        itself, one with less in it. Any other letter that cannot be stored is raised, and so is the error where nothing
+        was sent: the original stays where it is."""
         if one.is_letter:
             return _lighter(one, error)
-        logger.error("%s@%d sent what cannot be stored: %s", one.info, one.record.offset, error)
-        letter = self.letters.write(one.info, one.record, error, reason="output_refused", attempts=one.attempts)
-        return Handled(one.info, one.record, (letter,), one.attempts, is_letter=True)
+        if not one.outgoing:
+            raise error
+        info = self.infos[place_of(one.record)]
+        logger.error("%s@%d sent what cannot be stored: %s", info, one.record.offset, error)
+        letter = self.letters.write(info, one.record, error, reason="output_refused", attempts=one.attempts)
+        return Handled(one.record, (letter,), one.attempts, "dead_lettered")
 
     def count(self, handled: Iterable[Handled]) -> None:
-        ones = list(handled)
-        letters, skipped = sum(one.is_letter for one in ones), sum(one.is_skipped for one in ones)
-        self.counter.add(handled=len(ones) - letters - skipped, dead_lettered=letters, skipped=skipped)
+        counts: dict[str, int] = defaultdict(int)
+        for one in handled:
+            counts[one.outcome] += one.count
+        self.counter.add(**counts)
 
-    def start_sending(self, handled: Iterable[Handled]) -> list[tuple[Handled, list["Future[RecordMetadata]"]]]:
-        return [(one, [send(self.producer, *addressed) for addressed in one.outgoing]) for one in handled]
+    def start_sending(self, handled: Iterable[Handled]) -> list[tuple[int, list["Future[RecordMetadata]"]]]:
+        """Of those that sent something: which one, and what it has to wait for."""
+        return [(index, self._send(one)) for index, one in enumerate(handled) if one.outgoing]
 
     def finish_sending(self, one: Handled, stored: Iterable["Future[RecordMetadata]"]) -> Handled:
         """What became of it: itself, or its letter, with all that it sent stored."""
@@ -62,9 +71,13 @@ class Desk:
             except QueueError as error:
                 if error.retryable:
                     raise
-                [(one, stored)] = self.start_sending([self.refused(one, error)])
+                one = self.refused(one, error)
+                stored = self._send(one)
             else:
                 return one
+
+    def _send(self, one: Handled) -> list["Future[RecordMetadata]"]:
+        return [send(self.producer, *addressed) for addressed in one.outgoing]
 
 
 def _lighter(one: Handled, error: QueueError) -> Handled:
@@ -72,7 +85,7 @@ def _lighter(one: Handled, error: QueueError) -> Handled:
     lighter = lighten(letter) if isinstance(error, PayloadTooLarge) else None
     if lighter is None:
         raise error
-    logger.warning("the letter of %s@%d is too large, and loses a part: %s", one.info, one.record.offset, error)
+    logger.warning("the letter of %s@%d is too large, and loses a part: %s", one.record.topic, one.record.offset, error)
     return replace(one, outgoing=(Addressed(target, lighter),))
 
 

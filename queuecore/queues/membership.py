@@ -15,8 +15,11 @@ from queuecore.queues.worker import Worker
 from queuecore.topics import ProviderPartition
 
 _POLL_MS: Final = 100
-# How often handled messages are settled, and the group is looked after, while the handler works.
+# How often handled messages are settled while the handler works.
 _SETTLE_EVERY_S: Final = 0.1
+# How long the group may hear nothing of us while the handler works. Not shorter: what a provider has fetched ahead may
+# be lost by a pause, and fetched again.
+_SILENCE_S: Final = 1.0
 # As much is committed before it is handled, and lost in a crash.
 _CHUNK: Final = 100
 
@@ -38,6 +41,8 @@ class Membership:
         self._worker = worker
         self._settling = settling
         self._hand_over_s = hand_over_s
+        self._silence_s = min(_SILENCE_S, hand_over_s / 4)
+        self._polled_at = self._settled_at = time.monotonic()
         self._progressed = progressed
         self._paused: set[ProviderPartition] = set()
         # Read, and neither committed nor with the handler: only where a commit comes first.
@@ -53,22 +58,18 @@ class Membership:
 
     def turn(self) -> None:
         """One round: settle what is handled, and read if the handler has nothing left."""
-        is_idle = self._worker.wait_idle(_SETTLE_EVERY_S)
-        self._settle()
-        if is_idle and self._pending:
-            self._begin_chunk()
-            is_idle = False
-        if is_idle:
-            self._is_busy = False
-            self._progressed()
-            self._resume()
-            records = self._consumer.poll(_POLL_MS)
-        else:
-            self._pause()
-            # Gives only what a partition brings that the group gave us just now.
-            records = self._consumer.poll(0)
-        if records:
-            self._take(records)
+        if not self._worker.wait_idle(_SETTLE_EVERY_S):
+            self._settle()
+            self._be_heard()
+        elif self._settling.commits_first or not self._read_ahead():
+            self._settle()
+            if self._pending:
+                self._begin_chunk()
+            else:
+                self._read()
+        elif time.monotonic() - self._settled_at >= _SETTLE_EVERY_S:
+            # The handler has the next pack already, and does not wait for this.
+            self._settle()
 
     def finish(self, deadline: float) -> bool:
         """Read no more and settle what is handled. False when the message under way took longer than to `deadline`."""
@@ -83,6 +84,7 @@ class Membership:
 
     def assigned(self, partitions: frozenset[ProviderPartition]) -> None:
         self.held |= partitions
+        self._settling.take(partitions)
 
     def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
         if self._settling.commits_first:
@@ -100,12 +102,37 @@ class Membership:
             self._worker.discard(partitions)
         self._forget(partitions)
 
-    def _take(self, records: list[Record]) -> None:
+    def _read(self) -> None:
+        """The handler has nothing left, and all is settled."""
+        self._is_busy = False
+        self._progressed()
+        self._resume()
+        self._poll(_POLL_MS)
+
+    def _read_ahead(self) -> bool:
+        """Give the handler what is there at once, before the last pack is settled. Whether there was any."""
+        self._resume()
+        return self._poll(0)
+
+    def _be_heard(self) -> None:
+        """Poll with all partitions paused, now and then."""
+        if time.monotonic() - self._polled_at >= self._silence_s:
+            self._pause()
+            # Gives only what a partition brings that the group gave us just now.
+            self._poll(0)
+
+    def _poll(self, duration_ms: int) -> bool:
+        """Whether there was something, which is with the handler now, or pending."""
+        records = self._consumer.poll(duration_ms)
+        self._polled_at = time.monotonic()
+        if not records:
+            return False
         self._is_busy = True
         if self._settling.commits_first:
             self._pending += records
         else:
             self._begin(records)
+        return True
 
     def _begin_chunk(self) -> None:
         chunk, self._pending = self._pending[:_CHUNK], self._pending[_CHUNK:]
@@ -124,6 +151,7 @@ class Membership:
             self._settling.settle(self._consumer, handled)
             self._is_settling = False
             self._progressed()
+        self._settled_at = time.monotonic()
 
     def _forget(self, partitions: frozenset[ProviderPartition]) -> None:
         self.held -= partitions

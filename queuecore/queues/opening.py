@@ -1,18 +1,20 @@
 """Queues by the name of their provider."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from queuecore.hashing import DEFAULT_HASH
 from queuecore.providers.opening import ProviderName, open_provider
 from queuecore.providers.options import (
-    DEFAULT_CONSUMING,
     DEFAULT_PRODUCING,
     ConsumerOptions,
     KafkaOptions,
     ProducerOptions,
 )
 from queuecore.queues.queues import Queues
+
+# A handler gets one message after the other: more at once would only wait, and keep the garbage collector busy.
+SUBSCRIBING: Final = ConsumerOptions(max_poll_records=1_000)
 
 
 def open_queues(
@@ -25,7 +27,7 @@ def open_queues(
     hash_name: str = DEFAULT_HASH,
     debug: bool = False,
     producing: ProducerOptions = DEFAULT_PRODUCING,
-    consuming: ConsumerOptions = DEFAULT_CONSUMING,
+    consuming: ConsumerOptions = SUBSCRIBING,
     capacity: int | None = None,
     when_full: Literal["block", "reject"] | None = None,
 ) -> Queues:
@@ -36,7 +38,7 @@ def open_queues(
             queues.publish("orders", "customer-123", b"2 apples").result()
 
     `folder`, `servers`, `kafka`, `capacity` and `when_full` are those of `open_provider`, the rest is
-    explained at `Queues`.
+    explained at `Queues`. Without `consuming`, at most 1,000 messages are read at once.
     """
     opened = open_provider(
         provider,

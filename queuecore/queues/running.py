@@ -92,7 +92,9 @@ class Runner:
                     break
                 if before != self._desk.counter.counts():
                     pause_s = _FIRST_PAUSE_S
-                logger.warning("%s: %s; joins its group again in %.1f s", self._name, error, pause_s)
+                # Said once: what is tried in vain after that is no news.
+                level = logging.WARNING if pause_s == _FIRST_PAUSE_S else logging.DEBUG
+                logger.log(level, "%s: %s; joins its group again in %.1f s", self._name, error, pause_s)
                 self._stopping.wait(pause_s)
                 pause_s = min(_MAX_PAUSE_S, pause_s * 2)
         self._end()

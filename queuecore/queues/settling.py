@@ -4,27 +4,33 @@ Whatever is raised here ends the membership, and the group gets again what is no
 """
 
 import logging
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final, Protocol
 
 from queuecore.delivery import Delivery
-from queuecore.errors import NotOwner, ProducerFenced, QueueError
+from queuecore.errors import NotOwner, ProducerFenced, QueueError, TransactionAborted
 from queuecore.messages import Record
 from queuecore.providers.base import QueueConsumer, TransactionalProducer
 from queuecore.queues.desk import Desk
-from queuecore.queues.handling import Handled
+from queuecore.queues.handled import Handled
+from queuecore.queues.places import ends_of
 from queuecore.topics import ProviderPartition
 
 logger = logging.getLogger(__name__)
 
 # Another member has the partition: what this one did has no effect.
 NOT_OURS: Final = (NotOwner, ProducerFenced)
+_TRY_AGAIN_S: Final = 0.05
 
 
 class Settling(Protocol):
     # Whether messages count as done before they are handled.
     commits_first: ClassVar[bool]
+
+    def take(self, places: Collection[ProviderPartition]) -> None:
+        """These partitions are ours now."""
 
     def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None:
         """These are about to be handled."""
@@ -42,16 +48,22 @@ class AtMostOnce:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
+    def take(self, places: Collection[ProviderPartition]) -> None: ...
+
     def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None:
-        consumer.commit(_ends(records))
+        consumer.commit(ends_of(records))
 
     def settle(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:  # noqa: ARG002
-        for one, stored in self._desk.start_sending(handled):
+        done = list(handled)
+        for index, stored in self._desk.start_sending(handled):
+            one = done[index]
             try:
-                self._desk.count([self._desk.finish_sending(one, stored)])
+                done[index] = self._desk.finish_sending(one, stored)
             except QueueError as error:
-                logger.error("%s@%d is dropped: what it sent was not stored: %s", one.info, one.record.offset, error)
-                self._desk.counter.add(dropped=1)
+                where = f"{one.record.topic}[{one.record.partition}]@{one.record.offset}"
+                logger.error("%s is dropped: what it sent was not stored: %s", where, error)
+                done[index] = replace(one, outcome="dropped")
+        self._desk.count(done)
 
     def forget(self, places: Collection[ProviderPartition] | None = None) -> None: ...
 
@@ -62,74 +74,107 @@ class AtLeastOnce:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
+    def take(self, places: Collection[ProviderPartition]) -> None: ...
+
     def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None: ...
 
     def settle(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
-        done: list[Handled] = []
-        try:
-            for one, stored in self._desk.start_sending(handled):
-                done.append(self._desk.finish_sending(one, stored))
-        except QueueError:
-            # What comes before the one that cannot be settled need not be repeated.
-            self._commit(consumer, done)
-            raise
+        done = list(handled)
+        for index, stored in self._desk.start_sending(handled):
+            try:
+                done[index] = self._desk.finish_sending(done[index], stored)
+            except QueueError:
+                # What comes before the one that cannot be settled need not be repeated.
+                self._commit(consumer, done[:index])
+                raise
         self._commit(consumer, done)
 
     def forget(self, places: Collection[ProviderPartition] | None = None) -> None: ...
 
     def _commit(self, consumer: QueueConsumer, done: list[Handled]) -> None:
-        consumer.commit(_ends(one.record for one in done))
+        consumer.commit(ends_of(one.record for one in done))
         self._desk.count(done)
 
 
 class ExactlyOnce:
-    """A transactional id for each partition of the group: whoever takes the partition over aborts at once what a killed
-    predecessor left open, so that nobody who reads its messages has to wait for a timeout."""
+    """One transaction for all that is settled together.
+
+    Each partition of the group has a transactional id. Who is given the partition opens it, which aborts what a killed
+    member left open under it: otherwise whoever reads its messages, and this member for the offsets, would wait for a
+    timeout. Messages are sent under the id of one of the partitions held, as a producer for each would cost threads and
+    a commit of its own: that a member which was displaced cannot commit is the group's to see to.
+    """
 
     commits_first: ClassVar[bool] = False
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._producers: dict[ProviderPartition, TransactionalProducer] = {}
+        self._held: set[ProviderPartition] = set()
+        # The partition under whose id is sent.
+        self._sender: ProviderPartition | None = None
+        self._producer: TransactionalProducer | None = None
 
-    def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None:  # noqa: ARG002
-        for place in _ends(records):
-            if place not in self._producers:
-                # A group's name may hold anything, a topic's no slash: so no two ids are the same.
-                transactional_id = f"{place.topic}/{place.partition}/{self._desk.group}"
-                self._producers[place] = self._desk.provider.transactional_producer(transactional_id)
+    def take(self, places: Collection[ProviderPartition]) -> None:
+        for place in sorted(places):
+            producer = self._open(place)
+            self._held.add(place)
+            if self._producer is None:
+                self._sender, self._producer = place, producer
+            else:
+                producer.stop()
+
+    def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None: ...
 
     def settle(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
-        by_place: dict[ProviderPartition, list[Handled]] = defaultdict(list)
-        for one in handled:
-            by_place[one.place].append(one)
-        for place, ones in by_place.items():
-            self._settle_partition(consumer, place, ones)
-
-    def forget(self, places: Collection[ProviderPartition] | None = None) -> None:
-        for place in list(self._producers if places is None else self._producers.keys() & set(places)):
-            self._producers.pop(place).stop()
-
-    def _settle_partition(self, consumer: QueueConsumer, place: ProviderPartition, ones: list[Handled]) -> None:
         try:
-            self._commit(consumer, place, ones)
+            self._commit(consumer, handled)
         except QueueError as error:
             if error.retryable or isinstance(error, NOT_OURS):
                 raise
-            # One of them sent what cannot be stored. Alone, each shows whether it did.
-            if len(ones) == 1:
-                self._settle_partition(consumer, place, [self._desk.refused(ones[0], error)])
+            # One of them sent what cannot be stored.
+            if len(handled) == 1:
+                self.settle(consumer, [self._desk.refused(handled[0], error)])
             else:
-                for one in ones:
-                    self._settle_partition(consumer, place, [one])
+                middle = len(handled) // 2
+                self.settle(consumer, handled[:middle])
+                self.settle(consumer, handled[middle:])
 
-    def _commit(self, consumer: QueueConsumer, place: ProviderPartition, ones: list[Handled]) -> None:
-        with self._producers[place].begin() as transaction:
-            for one in ones:
+    def forget(self, places: Collection[ProviderPartition] | None = None) -> None:
+        self._held = set() if places is None else self._held - set(places)
+        if self._producer is not None and self._sender not in self._held:
+            producer, self._producer = self._producer, None
+            producer.stop()
+
+    def _commit(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
+        """Again when it was undone for a reason that passes, as while the group divides its partitions anew."""
+        deadline = time.monotonic() + self._desk.hand_over_s
+        while True:
+            try:
+                self._try_to_commit(consumer, handled)
+                return
+            except TransactionAborted:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_TRY_AGAIN_S)
+
+    def _try_to_commit(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
+        with self._sending_producer().begin() as transaction:
+            for one in handled:
                 for addressed in one.outgoing:
                     transaction.send(*addressed)
-            transaction.commit_offsets(consumer, {place: ones[-1].record.offset + 1})
-        self._desk.count(ones)
+            transaction.commit_offsets(consumer, ends_of(one.record for one in handled))
+        self._desk.count(handled)
+
+    def _sending_producer(self) -> TransactionalProducer:
+        if self._producer is None:
+            self._sender = min(self._held)
+            self._producer = self._open(self._sender)
+        return self._producer
+
+    def _open(self, place: ProviderPartition) -> TransactionalProducer:
+        # A group's name may hold anything, a topic's no slash: so no two ids are the same.
+        transactional_id = f"{place.topic}/{place.partition}/{self._desk.group}"
+        return self._desk.provider.transactional_producer(transactional_id)
 
 
 _KINDS: Final[dict[Delivery, Callable[[Desk], Settling]]] = {
@@ -141,8 +186,3 @@ _KINDS: Final[dict[Delivery, Callable[[Desk], Settling]]] = {
 
 def settling(delivery: Delivery, desk: Desk) -> Settling:
     return _KINDS[delivery](desk)
-
-
-def _ends(records: Iterable[Record]) -> dict[ProviderPartition, int]:
-    """The offset behind the last of each partition."""
-    return {ProviderPartition(record.topic, record.partition): record.offset + 1 for record in records}

@@ -11,7 +11,7 @@ from queuecore.delivery import Delivery
 from queuecore.processing import RetryFailed
 from queuecore.providers.base import Provider, QueueProducer
 from queuecore.queues.composing import Composer
-from queuecore.queues.context import MessageHandler
+from queuecore.queues.context import MessageHandler, Workplace
 from queuecore.queues.counting import Counter, SubscriptionCounts
 from queuecore.queues.desk import Desk
 from queuecore.queues.draining import Backlog
@@ -78,19 +78,12 @@ class Subscription:
         self._progress = threading.Condition()
         stopping = threading.Event()
         letters = LetterWriter(plan.queue, plan.group, plan.handler_name)
-        attempts = Attempts(
-            plan.queue,
-            plan.group,
-            self._infos,
-            plan.handler,
-            plan.retry_policy,
-            composer,
-            letters,
-            self._counter,
-            stopping,
-        )
+        workplace = Workplace(plan.queue, self._infos, composer)
+        attempts = Attempts(workplace, plan.group, plan.handler, plan.retry_policy, letters, self._counter, stopping)
         worker = Worker(attempts.handle, f"{plan.name}-handler")
-        desk = Desk(provider, producer, plan.group, plan.hand_over_s, letters, self._counter, plan.from_end)
+        desk = Desk(
+            provider, producer, plan.group, self._infos, plan.hand_over_s, letters, self._counter, plan.from_end
+        )
         self._runner = Runner(
             plan.name, plan.infos, worker, settling(plan.delivery, desk), desk, stopping, self._progressed
         )

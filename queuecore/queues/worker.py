@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from queuecore.errors import QueueError
 from queuecore.messages import Record
-from queuecore.queues.handling import Handled
+from queuecore.queues.handled import Handled, Tray, is_of
 from queuecore.topics import ProviderPartition
 
 
@@ -16,16 +16,18 @@ class Worker:
     Every message is in exactly one state: waiting, current, handled, or gone (withdrawn, or taken by `take_handled`).
     """
 
-    def __init__(self, handle: Callable[[Record], Handled | None], name: str) -> None:
+    def __init__(self, handle: Callable[[Record], Handled | bool], name: str) -> None:
         self._handle = handle
-        self._changed = threading.Condition()
+        # A plain one: it is taken once for every message.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._waiting: deque[Record] = deque()
         self._current: Record | None = None
         # Whether what becomes of the current one still matters.
         self._is_current_wanted = True
         # Whether somebody waits for the current one in particular. Otherwise nobody is woken for a single message.
         self._is_current_awaited = False
-        self._handled: list[Handled] = []
+        self._tray = Tray()
         self._failure: Exception | None = None
         self._is_full = self._is_stopped = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -54,8 +56,7 @@ class Worker:
         with self._changed:
             if self._failure is not None:
                 raise self._failure
-            handled, self._handled = self._handled, []
-            return handled
+            return self._tray.take()
 
     def wait_idle(self, timeout_s: float) -> bool:
         """True when nothing waits and nothing is under way, within the time."""
@@ -74,7 +75,7 @@ class Worker:
         """Take back what waits of these partitions, or of all, and wait for the one under way. False when that took too
         long: then what becomes of it is ignored."""
         with self._changed:
-            self._waiting = deque(one for one in self._waiting if not _is_of(one, places))
+            self._waiting = deque(one for one in self._waiting if not is_of(one, places))
             self._changed.notify_all()
             self._is_current_awaited = True
             is_done = self._changed.wait_for(lambda: not self._is_under_way(places), timeout_s)
@@ -86,9 +87,9 @@ class Worker:
     def discard(self, places: Collection[ProviderPartition] | None = None) -> int:
         """Forget everything of these partitions, or all: handled or not. How many were not."""
         with self._changed:
-            kept = deque(one for one in self._waiting if not _is_of(one, places))
+            kept = deque(one for one in self._waiting if not is_of(one, places))
             gone, self._waiting = len(self._waiting) - len(kept), kept
-            self._handled = [one for one in self._handled if not _is_of(one.record, places)]
+            self._tray.forget(places)
             if self._is_under_way(places):
                 self._is_current_wanted = False
             self._changed.notify_all()
@@ -102,37 +103,55 @@ class Worker:
             self._changed.notify_all()
 
     def _has_any(self, places: Collection[ProviderPartition]) -> bool:
-        return self._is_under_way(places) or any(_is_of(one, places) for one in self._waiting)
+        return self._is_under_way(places) or any(is_of(one, places) for one in self._waiting)
 
     def _is_under_way(self, places: Collection[ProviderPartition] | None) -> bool:
-        return self._current is not None and _is_of(self._current, places)
+        return self._current is not None and is_of(self._current, places)
 
     def _run(self) -> None:
-        while (record := self._next()) is not None:
+        while (record := self._wait_for_next()) is not None:
             try:
-                self._finish(self._handle(record))
+                self._work_from(record)
             except BaseException as error:
                 self._fail(as_exception(error, self._thread.name))
 
-    def _next(self) -> Record | None:
+    def _wait_for_next(self) -> Record | None:
+        """None when stopped."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_stopped)
-            if self._is_stopped:
-                return None
-            self._current = self._waiting.popleft()
-            self._is_current_wanted = True
-            return self._current
+            return None if self._is_stopped else self._begin_next()
 
-    def _finish(self, handled: Handled | None) -> None:
-        with self._changed:
-            self._current = None
-            if handled is None:
-                # Not done, so nothing that follows it may be done either.
-                self._waiting.clear()
-            elif self._is_current_wanted:
-                self._handled.append(handled)
-            if not self._waiting or self._is_current_awaited:
-                self._changed.notify_all()
+    def _begin_next(self) -> Record:
+        self._current = self._waiting.popleft()
+        self._is_current_wanted = True
+        return self._current
+
+    def _work_from(self, record: Record | None) -> None:
+        """Handle this one, and what waits behind it."""
+        handle, lock = self._handle, self._lock
+        while record is not None:
+            handled = handle(record)
+            with lock:
+                if self._waiting and handled is True and self._is_current_wanted and not self._is_current_awaited:
+                    # As it is with nearly all of them.
+                    self._tray.add_plain(record)
+                    record = self._current = self._waiting.popleft()
+                else:
+                    record = self._finish(record, handled)
+
+    def _finish(self, record: Record, handled: Handled | bool) -> Record | None:
+        """Put away the current one, and begin the next if one waits."""
+        if handled is False:
+            # Nothing that follows it may be done either.
+            self._waiting.clear()
+        elif self._is_current_wanted:
+            if handled is True:
+                self._tray.add_plain(record)
+            else:
+                self._tray.add(handled)
+        self._current = self._begin_next() if self._waiting else None
+        self._changed.notify_all()
+        return self._current
 
     def _fail(self, error: Exception) -> None:
         with self._changed:
@@ -150,7 +169,3 @@ def as_exception(error: BaseException, thread: str) -> Exception:
     ended = QueueError(f"the thread {thread} was ended by {error!r}; subscribe again")
     ended.__cause__ = error
     return ended
-
-
-def _is_of(record: Record, places: Collection[ProviderPartition] | None) -> bool:
-    return places is None or (record.topic, record.partition) in places

@@ -16,3 +16,7 @@ class TestLog(ProviderContract):
             lambda producing, consuming: LogProvider(tmp_path / "log", producing=producing, consuming=consuming)
         ) as open_provider:
             yield open_provider
+
+
+class TestLogInternalPartitions(TestLog):
+    use_internal_partition = True

@@ -16,3 +16,7 @@ class TestMemory(ProviderContract):
             lambda producing, consuming: MemoryProvider(storage, producing=producing, consuming=consuming)
         ) as open_provider:
             yield open_provider
+
+
+class TestMemoryInternalPartitions(TestMemory):
+    use_internal_partition = True

@@ -4,10 +4,9 @@ has each output exactly once."""
 import os
 import random
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +16,8 @@ from queuecore import Queues, open_queues
 from queuecore.queues.draining import Backlog
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import TopicPartitionInfo
+from tests.reliability.consumer_to_kill import consumer_to_kill, kill
 
-ROOT = Path(__file__).parents[2]
 KILLS = [pytest.param(4, id="4 kills"), pytest.param(60, id="60 kills", marks=pytest.mark.full)]
 
 
@@ -55,19 +54,8 @@ class Site:
                 at = records[-1].offset + 1
         return found
 
-    @contextmanager
-    def consumer(self, delivery: str, deadly: str = "") -> Iterator[subprocess.Popen[bytes]]:
-        """A consumer's process. Leaving the block ends it well, unless it has been killed."""
-        program = [sys.executable, "-m", "tests.reliability.consumer_to_kill"]
-        process = subprocess.Popen(
-            [*program, str(self.folder / "log"), delivery, str(self.journal), deadly], cwd=ROOT, stdin=subprocess.PIPE
-        )
-        try:
-            yield process
-            if process.returncode is None:
-                process.communicate(timeout=DEADLINE_S)
-        finally:
-            kill(process)
+    def consumer(self, delivery: str, deadly: str = "") -> AbstractContextManager["subprocess.Popen[bytes]"]:
+        return consumer_to_kill("log", str(self.folder / "log"), delivery, str(self.journal), f"--deadly={deadly}")
 
     def finish(self, delivery: str) -> None:
         """Have an undisturbed consumer handle whatever is left."""
@@ -75,11 +63,6 @@ class Site:
         with self.consumer(delivery) as process:
             wait_until(Backlog(self.queues.provider, "g", infos).is_done)
         assert process.returncode == 0
-
-
-def kill(process: "subprocess.Popen[bytes]") -> None:
-    process.kill()
-    process.communicate(timeout=DEADLINE_S)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Consumers and brokers that fall silent.
 
-A consumer that was stopped for longer than its session cannot commit over the one that took its place. While a broker
+A consumer that was stopped for longer than its session cannot commit over the one that took its place; nor can the
+loop of a partition over the next one, which takes its place at once. While a broker
 is silent nobody waits for it for longer than the timeout, and all goes on when it is back.
 """
 
@@ -8,23 +9,29 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
+from queuecore.deadletter.envelope import FailureStory
 from queuecore.errors import ProviderUnavailable
-from queuecore.messages import QueueMessage
-from queuecore.providers.base import TopicSpec
+from queuecore.messages import QueueMessage, Record
+from queuecore.providers.base import TopicSpec, Transaction, TransactionalProducer
 from queuecore.providers.kafka import KafkaProvider
-from queuecore.providers.options import KafkaOptions
+from queuecore.providers.options import ConsumerOptions, KafkaOptions
 from queuecore.sending import send_and_wait
 from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import DEADLINE_S, wait_until
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ServiceType, TopicPartitionInfo
+from tests.reliability.kafka_load import stored
 from tests.services import running
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +90,75 @@ def test_a_displaced_consumers_commit_is_refused(provider: KafkaProvider, kafka_
     assert provider.admin().committed_offsets({group: [place]}) == {group: {place: 1}}
 
 
+HOST = """
+import sys
+from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
+from queuecore.errors import QueueError
+from queuecore.providers.kafka import KafkaProvider
+from queuecore.providers.options import ConsumerOptions
+from queuecore.topics import ServiceType, TopicPartitionInfo
+
+servers, topic, session_ms = sys.argv[1:]
+
+def handle(record, context):
+    print("handling", flush=True)
+    sys.stdin.readline()
+
+class Outcomes:
+    def succeeded(self, record): ...
+
+provider = KafkaProvider(servers, consuming=ConsumerOptions(session_timeout_ms=int(session_ms)))
+spec = ConsumedPartition("1", topic, ServiceType.TB_CORE, TopicPartitionInfo(topic, 0), "print", 100)
+try:
+    PartitionLoop(spec, provider, handle, Outcomes()).run()
+except QueueError as error:
+    print(error.code, flush=True)
+"""
+
+
+@dataclass
+class Noted:
+    done: list[bytes] = field(default_factory=list)
+
+    def succeeded(self, record: Record) -> None:
+        self.done.append(record.data)
+
+    def dead_lettered(self, record: Record, story: FailureStory) -> None:
+        raise AssertionError(f"{record} failed: {story}")
+
+
+@pytest.mark.full
+def test_the_next_owner_of_a_partition_waits_for_no_session_to_end(kafka_service: KafkaService) -> None:
+    # Nobody here waits for so long.
+    consuming = ConsumerOptions(session_timeout_ms=int(5 * DEADLINE_S * 1000))
+    info, noted = TopicPartitionInfo(f"zombie-{uuid4().hex[:12]}", 0), Noted()
+    spec = ConsumedPartition("1", info.topic, ServiceType.TB_CORE, info, "none", 100)
+    servers = kafka_service.bootstrap_servers
+    command = [sys.executable, "-c", HOST, servers, info.topic, str(consuming.session_timeout_ms)]
+    with closing(KafkaProvider(servers, consuming=consuming)) as provider:
+        provider.admin().create_topics([TopicSpec(info.full_topic_name)])
+        for number in range(3):
+            send_and_wait(provider.producer(), info, QueueMessage(None, b"%d" % number), DEADLINE_S)
+        loop = PartitionLoop(spec, provider, lambda record, context: None, noted)
+        successor = threading.Thread(target=loop.run)
+        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as zombie:
+            try:
+                assert zombie.stdout is not None
+                assert zombie.stdout.readline() == "handling\n"
+                os.kill(zombie.pid, signal.SIGSTOP)
+                successor.start()
+                wait_until(lambda: len(noted.done) == 3)
+                os.kill(zombie.pid, signal.SIGCONT)
+                answer, _ = zombie.communicate("\n", timeout=DEADLINE_S)
+                assert answer.splitlines()[-1] == "not_owner"
+            finally:
+                zombie.kill()
+                loop.stop()
+                successor.join(DEADLINE_S)
+        assert noted.done == [b"0", b"1", b"2"]
+        assert provider.admin().committed_offsets({spec.group: [info.place]}) == {spec.group: {info.place: 3}}
+
+
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[KafkaService]:
     yield from running(KafkaService(tmp_path / "kafka", ephemeral=True))
@@ -132,3 +208,57 @@ def test_nobody_waits_for_a_silent_broker_and_all_goes_on_when_it_is_back(own_br
         staying.commit()
         staying.stop()
         assert provider.admin().committed_offsets({"staying": [info.place]})["staying"][info.place] > 1
+
+
+def begun(producer: TransactionalProducer) -> Transaction:
+    """The next transaction, once the broker answers."""
+
+    def begin() -> Transaction | None:
+        with suppress(ProviderUnavailable):
+            return producer.begin()
+        return None
+
+    transaction = wait_until(begin)
+    assert transaction is not None
+    return transaction
+
+
+@pytest.mark.full
+def test_nobody_waits_for_a_silent_broker_and_transactions_go_on_when_it_is_back(own_broker: KafkaService) -> None:
+    info, timeout_s = TopicPartitionInfo("silence"), 5
+    hasty = KafkaOptions(request_timeout_ms=1_000 * timeout_s, delivery_timeout_ms=1_000 * timeout_s)
+    reading_all = ConsumerOptions(isolation="read_uncommitted")
+    with closing(KafkaProvider(own_broker.bootstrap_servers)) as patient:
+        # The first makes the broker create the topic that it keeps transactions in.
+        patient.transactional_producer("first").stop()
+    with closing(KafkaProvider(own_broker.bootstrap_servers, kafka=hasty, consuming=reading_all)) as provider:
+        provider.admin().create_topics([TopicSpec(info.full_topic_name)])
+        unsent, in_doubt = (provider.transactional_producer(name) for name in ("unsent", "in doubt"))
+        for producer in (unsent, in_doubt):
+            with producer.begin() as transaction:
+                transaction.send(info, QueueMessage(None, b"before"))
+        doubtful = in_doubt.begin()
+        doubtful.send(info, QueueMessage(None, b"in doubt"))
+        wait_until(lambda: b"in doubt" in stored(provider, [info]))
+        lost = unsent.begin()
+        with silent(own_broker):
+            began = time.monotonic()
+            with pytest.raises(ProviderUnavailable, match="may have taken effect"):
+                doubtful.commit()
+            lost.send(info, QueueMessage(None, b"unsent"))
+            with pytest.raises(ProviderUnavailable, match="check that the brokers run"):
+                lost.commit()
+            for producer in (unsent, in_doubt):
+                with pytest.raises(ProviderUnavailable):
+                    producer.begin()
+            with pytest.raises(ProviderUnavailable):
+                provider.transactional_producer("late")
+            assert time.monotonic() - began < 20 * timeout_s
+        for producer in (unsent, in_doubt):
+            with begun(producer) as transaction:
+                transaction.send(info, QueueMessage(None, b"after"))
+            producer.stop()
+    with closing(KafkaProvider(own_broker.bootstrap_servers)) as provider:
+        found = Counter(stored(provider, [info]))
+    assert found.pop(b"in doubt", 1) == 1
+    assert found == {b"before": 2, b"after": 2}

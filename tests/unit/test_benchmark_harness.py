@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import groups
+from tests.benchmarks import frameworks, groups
 from tests.benchmarks.__main__ import main, run_group
 from tests.benchmarks.measuring import Benchmark, Comparison, Measurement, NotAvailable, Peer, Sample, run_benchmark
+from tests.benchmarks.peers.kafka.work import Task, Work
 from tests.benchmarks.processes import run_together, took_s
 from tests.benchmarks.reporting import as_row, table, write_json
-from tests.benchmarks.workload import BATCH, Tally, batches, messages, number_in, payload
+from tests.benchmarks.workload import BATCH, Tally, batches, messages, number_in, payload, rate_behind_first
 
 
 def scripted(name: str, values: Sequence[float], calls: list[str] | None = None) -> Peer:
@@ -250,6 +252,43 @@ def test_a_tally_notices_a_short_payload_and_an_early_end() -> None:
     early.take([payload(0)])
     with pytest.raises(AssertionError, match="log: 1 of 2 arrived"):
         early.check()
+
+
+def test_the_first_pack_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    tally = Tally("kafka", 6)
+    packs = iter([[0, 1], [2, 3, 4], [5]])
+
+    def take_pack() -> None:
+        tally.take([payload(number) for number in next(packs)])
+
+    take_pack()
+    seconds = iter([100.0, 102.0])
+    monkeypatch.setattr("tests.benchmarks.workload.time.perf_counter", lambda: next(seconds))
+    assert rate_behind_first(tally, 6, take_pack) == 2.0
+
+
+def test_every_peer_does_the_same_work_and_says_how_long_it_took(capsys: pytest.CaptureFixture[str]) -> None:
+    work = Work(3)
+    for number in range(3):
+        assert not work.is_done
+        work.handle(payload(number))
+    assert work.is_done
+    work.report()
+    told = json.loads(capsys.readouterr().out)
+    assert (told["count"], told["total"]) == (3, 3)
+    assert told["seconds"] > 0
+
+
+def test_a_peer_without_its_environment_is_not_available(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frameworks, "_ROOT", tmp_path)
+    monkeypatch.setattr(frameworks, "_ENVIRONMENTS", tmp_path / "peers")
+    with pytest.raises(NotAvailable, match="not installed in peers/quix; run `make bench NAME=kafka`"):
+        frameworks._python_of("quix")
+
+
+def test_a_peer_that_fails_says_why() -> None:
+    with pytest.raises(RuntimeError, match=r"(?s)nobody ended with 1 and 0 answers.*No module named"):
+        frameworks._run(sys.executable, "nobody", Task("", "", "", 0))
 
 
 def test_batches_hold_every_message_of_the_workload_in_order() -> None:

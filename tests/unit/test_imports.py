@@ -16,7 +16,11 @@ FORBIDDEN: dict[str, set[str]] = {
     "console": {"workers"},
     "workers": {"console"},
 }
-ONLY_UNDER = {"confluent_kafka": "queuecore/providers/kafka", "pyspark": "workers/spark"}
+ONLY_UNDER = {
+    "confluent_kafka": "queuecore/providers/kafka",
+    "kafka": "queuecore/providers/kafka",
+    "pyspark": "workers/spark",
+}
 
 
 def imports_of(source: str, package: str) -> Iterator[tuple[int, str]]:
@@ -82,6 +86,7 @@ def test_dependencies_point_one_way() -> None:
         ("workers/a.py", "from console import urls"),
         ("queueapi/a.py", "import confluent_kafka"),
         ("queuecore/providers/log/a.py", "from confluent_kafka import Producer"),
+        ("queueapi/a.py", "from kafka.admin import KafkaAdminClient"),
         ("queuecore/providers/kafka_like/a.py", "import confluent_kafka.admin"),
         ("workers/a.py", "import pyspark"),
         ("queueapi/a.py", "from pyspark.sql import SparkSession"),

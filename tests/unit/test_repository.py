@@ -52,6 +52,8 @@ LOCKED = {"requirements.lock": PROJECT["dependencies"]} | {
     f"requirements-{extra}.lock": PROJECT["dependencies"] + wanted
     for extra, wanted in PROJECT["optional-dependencies"].items()
 }
+# Peers of benchmarks, each in an environment of its own.
+PEERS = {relative(path.with_suffix(".lock")): path.read_text().split() for path in files() if path.suffix == ".in"}
 # What installs the others; at the version the development tools have.
 SETUP_LOCK = "requirements-setup.lock"
 
@@ -75,7 +77,7 @@ def test_no_file_names_a_package_index() -> None:
 
 
 def test_every_set_of_dependencies_has_its_lock() -> None:
-    assert {path.name for path in LOCKS} == LOCKED.keys() | {SETUP_LOCK}, "run `make lock`"
+    assert {relative(path) for path in LOCKS} == LOCKED.keys() | PEERS.keys() | {SETUP_LOCK}, "run `make lock`"
 
 
 def test_the_installer_is_the_one_of_the_development_tools() -> None:
@@ -95,10 +97,10 @@ def test_every_requirement_is_pinned_with_hashes(lock: Path) -> None:
     assert [line for line in listed if not (PIN.match(line) and HASH.search(line))] == []
 
 
-@pytest.mark.parametrize("name", LOCKED)
+@pytest.mark.parametrize("name", LOCKED | PEERS)
 def test_a_lock_has_every_direct_dependency_at_an_allowed_version(name: str) -> None:
     locked = pins(ROOT / name)
-    for text in LOCKED[name]:
+    for text in (LOCKED | PEERS)[name]:
         wanted = Requirement(text)
         version = locked.get(canonicalize_name(wanted.name))
         assert version is not None, f"{name} lacks {wanted.name}; run `make lock`"

@@ -1,16 +1,18 @@
-"""The admin client's questions, with answers in our words."""
+"""The admin's questions, with answers in our words."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TypeVar
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError as PythonClientError
+from kafka.errors import KafkaTimeoutError, UnknownBrokerIdError
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import ProviderUnavailable
+from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.providers.kafka.codes import CoordinatorMoves
 from queuecore.providers.kafka.connection import Connection
+from queuecore.providers.kafka.python_client import Clients, told
 
 _LOOK_AGAIN_S = 0.05
 
@@ -26,29 +28,45 @@ class Asking:
     def __init__(self, connection: Connection, clock: Clock = SYSTEM_CLOCK) -> None:
         self._connection = connection
         self._clock = clock
-        self._client = connection.open(AdminClient, {})
+        self._clients = Clients(connection)
+
+    def close(self) -> None:
+        """Disconnect. Who asks later is answered all the same."""
+        self._clients.close()
 
     @property
     def _timeout_s(self) -> float:
         return self._connection.timeout_s
 
-    def _answer(self, future: "Future[Answer]", doing: str) -> Answer:
-        """The answer, or our error for the library's. `doing` completes "cannot …"."""
-        try:
-            return future.result()
-        except KafkaException as error:
-            raise self._connection.explain(error, doing) from error
+    def _ask(self, question: Callable[[KafkaAdminClient], Answer], doing: str) -> Answer:
+        """The answer, or our error for the library's. `doing` completes "cannot …".
 
-    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """Ask again while the group's coordinator is starting or changing."""
+        Asked again while a broker is starting, a partition is getting a leader or a group another coordinator.
+        """
         deadline = self._clock.monotonic() + self._timeout_s
+        first_problem: QueueError | None = None
         while True:
+            problem: QueueError
             try:
-                return ask()
-            except CoordinatorMoves:
-                if self._clock.monotonic() > deadline:
-                    raise
-                self._clock.sleep(_LOOK_AGAIN_S)
+                with self._clients.borrowed(deadline - self._clock.monotonic()) as client:
+                    return question(client)
+            except CoordinatorMoves as error:
+                problem = error
+            except PythonClientError as error:
+                if isinstance(error, KafkaTimeoutError):
+                    self._connection.outage.find_reason()
+                problem = self._connection.explain(told(error), doing)
+                if not (problem.retryable and (error.retriable or isinstance(error, UnknownBrokerIdError))):
+                    raise problem from error
+            # The last one may only say that the time left was too short to connect.
+            first_problem = first_problem or problem
+            if self._clock.monotonic() > deadline:
+                raise first_problem
+            self._clock.sleep(_LOOK_AGAIN_S)
+
+    def _refused(self, code: int, reason: str | None, doing: str) -> QueueError:
+        """What a broker answered about one of many."""
+        return self._connection.explain(KafkaError(code, reason) if reason else KafkaError(code), doing)
 
     def _wait_until(self, condition: Callable[[], bool], complaint: str) -> None:
         deadline = self._clock.monotonic() + self._timeout_s
@@ -59,9 +77,3 @@ class Asking:
                     "look at the brokers' state"
                 )
             self._clock.sleep(_LOOK_AGAIN_S)
-
-
-def failed_with(code: int, future: "Future[Answer]") -> bool:
-    """Whether this is how it ended; waits for the end."""
-    error = future.exception()
-    return isinstance(error, KafkaException) and bool(error.args[0].code() == code)

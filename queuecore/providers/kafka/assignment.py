@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Set
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from queuecore.errors import NotOwner
 from queuecore.providers.base import AssignmentListener
 from queuecore.providers.kafka.intake import Intake
-from queuecore.providers.kafka.records import from_kafka, place_of, to_kafka
+from queuecore.providers.kafka.records import from_kafka, to_kafka
 from queuecore.topics import ProviderPartition
 
 Tell = Callable[[frozenset[ProviderPartition]], None]
@@ -48,12 +48,6 @@ class Assignment:
             if place not in self.held:
                 raise not_owner(self._group, place)
 
-    def given_out(self, messages: Iterable[Message]) -> None:
-        """Remember how far each partition is read."""
-        last = {(message.topic(), message.partition()): message for message in messages}
-        for message in last.values():
-            self.positions[place_of(message)] = (message.offset() or 0) + 1
-
     def assigned(self, client: Consumer, partitions: list[TopicPartition]) -> None:
         given = frozenset(map(from_kafka, partitions))
         if self._wanted is not None:
@@ -68,6 +62,14 @@ class Assignment:
 
     def lost(self, client: Consumer, partitions: list[TopicPartition]) -> None:
         self._give_up(client, partitions, None if self.listener is None else self.listener.lost)
+
+    def lose_everything(self) -> None:
+        """Another has this member's place, which the library does not tell in a callback."""
+        taken = set(self.held)
+        try:
+            self._tell(None if self.listener is None else self.listener.lost, frozenset(taken))
+        finally:
+            self._forget(taken)
 
     def _give_up(self, client: Consumer, partitions: list[TopicPartition], tell: Tell | None) -> None:
         """What is not committed by the end of this is the next owner's to deliver again."""

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from queuecore.errors import (
     ConfigurationError,
@@ -21,6 +22,8 @@ from queuecore.errors import (
     UnknownTopic,
 )
 from queuecore.providers.kafka.codes import MEANING, CoordinatorMoves
+from queuecore.providers.kafka.outage import Chatter, Outage
+from queuecore.providers.kafka.security import security_settings
 from queuecore.providers.options import DEFAULT_KAFKA, KafkaOptions
 
 logger = logging.getLogger("queuecore.providers.kafka")
@@ -48,6 +51,10 @@ class Connection:
 
     bootstrap_servers: str
     options: KafkaOptions = DEFAULT_KAFKA
+    outage: Outage = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outage", Outage(self.bootstrap_servers, lambda: _Probe(self)))
 
     @property
     def timeout_s(self) -> float:
@@ -56,16 +63,22 @@ class Connection:
 
     def settings(self) -> dict[str, Setting]:
         """What all clients share."""
+        options = self.options
         return {
             "bootstrap.servers": self.bootstrap_servers,
-            "client.id": self.options.client_id,
-            "socket.timeout.ms": self.options.request_timeout_ms,
+            "client.id": options.client_id,
+            "client.rack": options.client_rack,
+            "socket.timeout.ms": options.request_timeout_ms,
+            **security_settings(options.security),
+            **options.properties,
         }
 
     def open(self, client: Callable[..., Client], extra: Mapping[str, Setting]) -> Client:
-        """One of the library's clients, with the shared settings and `extra`. Does not connect yet."""
+        """One of the library's clients, with the shared settings and `extra`. Does not connect yet. The outage hears of
+        errors that concern no single call."""
+        settings = {**self.settings(), **extra, "error_cb": self.outage.report}
         try:
-            return client({**extra, **self.settings()}, logger=logger)
+            return client(settings, logger=Chatter())
         except KafkaException as error:
             reason = error.args[0].str().strip()
             raise ConfigurationError(f"Kafka's client refuses its settings: {reason}; change the setting") from error
@@ -75,7 +88,21 @@ class Connection:
         known: KafkaError = error.args[0] if isinstance(error, KafkaException) else error
         if (kind := MEANING.get(known.code())) is not None:
             return kind(f"cannot {doing}: {known.str()}; {_REMEDY[kind]}")
+        reason = f"{known.str()}: {self.outage.reason}" if self.outage.reason else known.str()
         return ProviderUnavailable(
-            f"cannot {doing}: Kafka at {self.bootstrap_servers}: {known.name()}, {known.str()}; check that the brokers "
-            "run and that this address reaches them from here"
+            f"cannot {doing}: Kafka at {self.bootstrap_servers}: {known.name()}, {reason}; check that the brokers run, "
+            "that this address reaches them from here, and that TLS and SASL are set as they want them there"
         )
+
+
+class _Probe:
+    """Asks for the cluster, which any broker can answer."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._client = connection.open(AdminClient, {})
+
+    def ask(self, timeout_s: float) -> None:
+        try:
+            self._client.describe_cluster(request_timeout=timeout_s).result()
+        finally:
+            self._client.poll(0)  # so that the outage hears the reason

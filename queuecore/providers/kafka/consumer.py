@@ -1,9 +1,10 @@
 """A group's reading, as a member of a Kafka consumer group."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import QueueError
+from queuecore.groups.members import check_member_id
 from queuecore.groups.offsets import check_offsets
 from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener
@@ -23,9 +24,14 @@ class KafkaConsumer:
     group must want the same partitions of a topic; ours do, a group's name says which.
 
     The library gives signs of life by itself: a process that is gone is missed after `session_timeout_ms`, one that
-    only stops polling after five minutes. While a `sticky` group divides its partitions anew, a commit waits until
-    all members have polled. While the brokers are unreachable `poll` gives nothing, and goes on by itself when they
-    are back.
+    only stops polling after `max_poll_interval_ms`. With the protocol `consumer` sessions are the brokers' to set, and
+    one that only stops polling is missed when its session has ended as well. While a `sticky` group divides its
+    partitions anew, a commit waits until all members have polled. While the brokers are unreachable `poll` gives
+    nothing, and goes on by itself when they are back.
+
+    With a member id it is a static member of the classic protocol. Stopped, it keeps its place in the group until its
+    session ends, so that one which comes back in time gets its partitions without a rebalance; to give them to others
+    at once, unsubscribe first.
     """
 
     def __init__(
@@ -43,7 +49,7 @@ class KafkaConsumer:
         self._topic = topic
         self._options = options
         self._check = check
-        self._member_id = member_id
+        self._member_id = check_member_id(member_id)
         self._clock = clock
         self._membership: Membership | None = None
         self._stopped = False
@@ -88,6 +94,12 @@ class KafkaConsumer:
         elif offsets:
             raise not_owner(self._group, next(iter(offsets)))
 
+    def group_metadata(self, places: Collection[ProviderPartition]) -> bytes:
+        """Who this member is now, for a transaction that commits offsets of these. NotOwner unless all are held."""
+        if self._membership is None:
+            raise not_owner(self._group, next(iter(places)))
+        return self._membership.group_metadata(places)
+
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
         self._member().pause(frozenset(partitions))
 
@@ -102,13 +114,16 @@ class KafkaConsumer:
             self._membership.keep_alive()
 
     def unsubscribe(self) -> None:
-        member, self._membership = self._membership, None
-        if member is not None:
-            member.leave()
+        self._leave(keeps_place=False)
 
     def stop(self) -> None:
         self._stopped = True
-        self.unsubscribe()
+        self._leave(keeps_place=self._member_id is not None)
+
+    def _leave(self, *, keeps_place: bool) -> None:
+        member, self._membership = self._membership, None
+        if member is not None:
+            member.leave(keeps_place=keeps_place)
 
     def _member(self) -> Membership:
         if self._membership is None:

@@ -1,36 +1,37 @@
 """Groups and what they have committed."""
 
-from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Collection, Iterable, Mapping
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
-from confluent_kafka.admin import ConsumerGroupDescription  # type: ignore[attr-defined]
+from kafka import KafkaAdminClient
+from kafka.errors import GroupIdNotFoundError, KafkaError, NoError, UnknownMemberIdError, UnknownTopicOrPartitionError
+from kafka.structs import OffsetAndMetadata
 
 from queuecore.errors import GroupActive, OffsetOutOfRange
 from queuecore.providers.base import GroupDescription
-from queuecore.providers.kafka.asking import failed_with
-from queuecore.providers.kafka.codes import NO_SUCH_GROUP, NOT_A_MEMBER
-from queuecore.providers.kafka.forgetting import forget_offsets
+from queuecore.providers.kafka.members import Members, classic_members, list_groups, other_members
 from queuecore.providers.kafka.offsets import OffsetAdmin
-from queuecore.providers.kafka.records import from_kafka, to_kafka
 from queuecore.topics import ProviderPartition
 
 Committed = dict[ProviderPartition, int]
 
+# How many groups an error names.
+_NAMED = 3
+
 
 class GroupAdmin(OffsetAdmin):
-    """Where the library can ask for one group only, it asks for all of them at once."""
+    """One request for each coordinator, however many groups it has."""
 
     def delete_topics(self, names: Iterable[str]) -> None:
         """Kafka makes the groups forget them by itself, soon after: this waits for it, as a new topic of that name
         would be read from where the old one was left."""
-        gone = set(names)
+        if not (gone := set(names)):
+            return
         super().delete_topics(gone)
-        remembering = self._patiently(self._group_names)
+        remembering = [group.name for group in self._ask(list_groups, "list groups")]
 
         def forgotten() -> bool:
             nonlocal remembering
-            committed = self._patiently(lambda: self._committed(dict.fromkeys(remembering)))
+            committed = self._committed(dict.fromkeys(remembering))
             remembering = [group for group, places in committed.items() if any(one.topic in gone for one in places)]
             return not remembering
 
@@ -39,8 +40,8 @@ class GroupAdmin(OffsetAdmin):
     def committed_offsets(
         self, groups: Mapping[str, Iterable[ProviderPartition]]
     ) -> Mapping[str, Mapping[ProviderPartition, int]]:
-        wanted = {group: [to_kafka(place) for place in dict.fromkeys(places)] for group, places in groups.items()}
-        found = self._patiently(lambda: self._committed({group: some for group, some in wanted.items() if some}))
+        wanted = {group: set(places) for group, places in groups.items()}
+        found = self._committed({group: places for group, places in wanted.items() if places})
         return {group: found.get(group, {}) for group in groups}
 
     def alter_group_offsets(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
@@ -48,95 +49,68 @@ class GroupAdmin(OffsetAdmin):
         for place, offset in offsets.items():
             if offset < 0:
                 raise OffsetOutOfRange(f"cannot commit {offset} for {place}; offsets begin at 0")
-        if offsets:
-            self.check(offsets)
-            self._patiently(lambda: self._alter(group, offsets))
+        if not offsets:
+            return
+        self.check(offsets)
+        wanted = {place: OffsetAndMetadata(offset, "", None) for place, offset in offsets.items()}
+
+        def alter(client: KafkaAdminClient) -> None:
+            outcomes = client.alter_group_offsets(group, wanted)
+            if UnknownMemberIdError in outcomes.values():
+                raise GroupActive(f"group {group} has members that read; stop its consumers first", group=group)
+            _raise_failures(outcomes)
+
+        self._ask(alter, f"change the offsets of group {group}")
 
     def delete_group_offsets(self, group: str, partitions: Iterable[ProviderPartition]) -> None:
         """GroupActive while a member subscribes to one of the topics: the brokers look no further."""
-        if places := set(partitions):
-            self._patiently(lambda: forget_offsets(self._connection, group, places))
+        if not (places := set(partitions)):
+            return
+
+        def delete(client: KafkaAdminClient) -> None:
+            try:
+                outcomes = client.delete_group_offsets(group, places)
+            except GroupIdNotFoundError:
+                return  # it has none to forget
+            _raise_failures(outcomes, fine=UnknownTopicOrPartitionError)
+
+        self._ask(delete, f"delete offsets of group {group}")
 
     def groups(self) -> Mapping[str, GroupDescription]:
         """A member that wants only some partitions of a topic is shown with all the brokers gave to it."""
-        found = self._patiently(self._described_groups)
-        idle = {name: None for name, group in found.items() if not group.members}
-        committed = self._patiently(lambda: self._committed(idle))
-        return {
-            name: GroupDescription(name, _members(group))
-            for name, group in found.items()
-            if group.members or committed[name]
-        }
+        found = self._ask(self._members, "describe groups")
+        committed = self._committed({name: None for name, members in found.items() if not members})
+        return {name: GroupDescription(name, members) for name, members in found.items() if members or committed[name]}
 
-    def _committed(self, groups: Mapping[str, list[TopicPartition] | None]) -> dict[str, Committed]:
+    def _committed(self, groups: Mapping[str, Collection[ProviderPartition] | None]) -> dict[str, Committed]:
         """None asks for all the group has committed."""
-        self._find_coordinators(groups)
-        futures: dict[str, Future[ConsumerGroupTopicPartitions]] = {}
-        for group, places in groups.items():
-            request = [ConsumerGroupTopicPartitions(group, places)]
-            futures |= self._client.list_consumer_group_offsets(request, request_timeout=self._timeout_s)
-        answers = {group: self._answer(future, _asking(group)) for group, future in futures.items()}
-        return {group: self._offsets_of(group, answer) for group, answer in answers.items()}
-
-    def _find_coordinators(self, groups: Iterable[str]) -> None:
-        """CoordinatorMoves while one is starting or changing. Asked for offsets just then, librdkafka 2.16 ends the
-        process with a segmentation fault (its issue 5040), so a question that is safe comes first."""
-        if names := list(groups):
-            futures = self._client.describe_consumer_groups(names, request_timeout=self._timeout_s)
-            for name, future in futures.items():
-                if not failed_with(NO_SUCH_GROUP, future):
-                    self._answer(future, _asking(name))
-
-    def _offsets_of(self, group: str, answer: ConsumerGroupTopicPartitions) -> Committed:
-        places = answer.topic_partitions or []
-        for place in places:
-            if place.error is not None:
-                raise self._connection.explain(place.error, _asking(group))
-        # A negative offset is Kafka's "none".
-        return {from_kafka(place): place.offset for place in places if place.offset >= 0}
-
-    def _alter(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
-        doing = f"change the offsets of group {group}"
-        wanted = [to_kafka(place, offset) for place, offset in offsets.items()]
-        request = [ConsumerGroupTopicPartitions(group, wanted)]
-        [future] = self._client.alter_consumer_group_offsets(request, request_timeout=self._timeout_s).values()
-        if failed_with(NOT_A_MEMBER, future):
-            raise _active(group)
-        for place in self._answer(future, doing).topic_partitions or []:
-            self._raise_altering(group, place.error, doing)
-
-    def _raise_altering(self, group: str, error: KafkaError | None, doing: str) -> None:
-        if error is None:
-            return
-        raise _active(group) if error.code() == NOT_A_MEMBER else self._connection.explain(error, doing)
-
-    def _group_names(self) -> list[str]:
-        listed = self._answer(self._client.list_consumer_groups(request_timeout=self._timeout_s), "list groups")
-        for error in listed.errors or []:
-            raise self._connection.explain(error, "list groups")
-        return sorted(group.group_id for group in listed.valid or [])
-
-    def _described_groups(self) -> dict[str, ConsumerGroupDescription]:
-        """Those that are gone when they are asked about are left out."""
-        if not (names := self._group_names()):
+        if not groups:
             return {}
-        futures = self._client.describe_consumer_groups(names, request_timeout=self._timeout_s)
+        found = self._ask(lambda client: client.list_group_offsets(groups), f"ask for offsets of {_named(groups)}")
+        # A negative offset is Kafka's "none".
         return {
-            name: self._answer(future, f"describe group {name}")
-            for name, future in futures.items()
-            if not failed_with(NO_SUCH_GROUP, future)
+            group: {ProviderPartition(*place): kept.offset for place, kept in places.items() if kept.offset >= 0}
+            for group, places in found.items()
+        }
+
+    def _members(self, client: KafkaAdminClient) -> dict[str, Members]:
+        """By group, of all groups."""
+        listed = list_groups(client)
+        reading = [group for group in listed if group.has_members]
+        return {
+            **{group.name: {} for group in listed},
+            **classic_members(client, [group.name for group in reading if group.is_classic]),
+            **other_members(self._connection, [group.name for group in reading if not group.is_classic]),
         }
 
 
-def _members(group: ConsumerGroupDescription) -> dict[str, frozenset[ProviderPartition]]:
-    return {
-        member.member_id: frozenset(map(from_kafka, member.assignment.topic_partitions)) for member in group.members
-    }
+def _raise_failures(outcomes: Mapping[object, type[KafkaError]], fine: type[KafkaError] = NoError) -> None:
+    for outcome in outcomes.values():
+        if outcome not in (NoError, fine):
+            raise outcome
 
 
-def _active(group: str) -> GroupActive:
-    return GroupActive(f"group {group} has members that read; stop its consumers first", group=group)
-
-
-def _asking(group: str) -> str:
-    return f"ask for offsets of group {group}"
+def _named(groups: Collection[str]) -> str:
+    names = sorted(groups)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"group{'s' * (len(names) > 1)} {', '.join(names[:_NAMED])}{more}"

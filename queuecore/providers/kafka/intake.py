@@ -1,61 +1,62 @@
 """What has left the library and has not been given out yet."""
 
-from collections.abc import Collection, Set
+from collections.abc import Sequence, Set
 
 from confluent_kafka import Message
 
-from queuecore.providers.kafka.records import place_of
+from queuecore.messages import Record
+from queuecore.providers.kafka.decoding import data_of, place_of, to_records
 from queuecore.topics import ProviderPartition
 
 
 class Intake:
-    """Empty between polls, as a rule. Messages stay where their partition was paused meanwhile, where a poll would
+    """Empty between polls, as a rule. Records stay where their partition was paused meanwhile, where a poll would
     give more of a partition than its share, or where `keep_alive` was handed one by a partition just assigned."""
 
     def __init__(self, max_records: int, max_partition_bytes: int) -> None:
         self._max_records = max_records
         self._max_partition_bytes = max_partition_bytes
-        self._messages: list[Message] = []
+        self._records: list[Record] = []
 
-    def add(self, messages: Collection[Message]) -> None:
-        self._messages += messages
+    def add(self, messages: Sequence[Message]) -> None:
+        self._records += to_records(messages)
 
     def drop(self, places: Set[ProviderPartition]) -> None:
         """Forget those of these partitions."""
-        self._messages = [message for message in self._messages if place_of(message) not in places]
+        self._records = [record for record in self._records if place_of(record) not in places]
 
     def ready(self, paused: Set[ProviderPartition]) -> int:
         """How many could be given out."""
         if not paused:
-            return len(self._messages)
-        return sum(place_of(message) not in paused for message in self._messages)
+            return len(self._records)
+        return sum(place_of(record) not in paused for record in self._records)
 
     def room(self, paused: Set[ProviderPartition]) -> int:
         """How many more the next pack can take."""
         return max(0, self._max_records - self.ready(paused))
 
-    def take(self, paused: Set[ProviderPartition]) -> list[Message]:
+    def take(self, paused: Set[ProviderPartition]) -> list[Record]:
         """The next pack, in order within each partition."""
-        messages, self._messages = self._messages, []
+        records, self._records = self._records, []
         if paused:
-            self._messages = [message for message in messages if place_of(message) in paused]
-            messages = [message for message in messages if place_of(message) not in paused]
-        if len(messages) <= self._max_records and sum(map(len, messages)) <= self._max_partition_bytes:
-            return messages
-        return self._share_out(messages)
+            self._records = [record for record in records if place_of(record) in paused]
+            records = [record for record in records if place_of(record) not in paused]
+        if len(records) <= self._max_records and sum(map(len, map(data_of, records))) <= self._max_partition_bytes:
+            return records
+        return self._share_out(records)
 
-    def _share_out(self, messages: list[Message]) -> list[Message]:
-        """At most a pack, with at most so many bytes of each partition; one larger message goes alone."""
-        given: list[Message] = []
+    def _share_out(self, records: list[Record]) -> list[Record]:
+        """At most a pack, with at most so many bytes of each partition; one larger record goes alone."""
+        given: list[Record] = []
         room: dict[ProviderPartition, int] = {}
-        for message in messages:
-            place, size = place_of(message), len(message)
+        for record in records:
+            place, size = place_of(record), len(data_of(record))
             left = room.get(place)
             fits = left is None or size <= left
             if fits and len(given) < self._max_records:
-                given.append(message)
+                given.append(record)
                 room[place] = (self._max_partition_bytes if left is None else left) - size
             else:
                 room[place] = -1
-                self._messages.append(message)
+                self._records.append(record)
         return given

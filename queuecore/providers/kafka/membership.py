@@ -1,27 +1,30 @@
 """One stay in a group, from joining it to leaving it."""
 
-import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from queuecore.clock import Clock
-from queuecore.errors import OffsetOutOfRange, ProviderUnavailable, QueueError
+from queuecore.errors import ConfigurationError, OffsetOutOfRange, ProviderUnavailable, QueueError
+from queuecore.groups.members import displaced
 from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener
-from queuecore.providers.kafka.assignment import Assignment
-from queuecore.providers.kafka.codes import NOT_STARTED, PASSING, REBALANCING
+from queuecore.providers.kafka.assignment import Assignment, not_owner
+from queuecore.providers.kafka.codes import FATAL, NOT_STARTED, PASSING, REBALANCING, TOO_LATE
 from queuecore.providers.kafka.connection import Connection, logger
+from queuecore.providers.kafka.decoding import ends_of
 from queuecore.providers.kafka.intake import Intake
 from queuecore.providers.kafka.patience import Caller
-from queuecore.providers.kafka.records import to_kafka, to_records
-from queuecore.providers.kafka.settings import consumer_settings
+from queuecore.providers.kafka.records import to_kafka
+from queuecore.providers.kafka.settings import consumer_settings, protocol_of
 from queuecore.providers.options import ConsumerOptions
 from queuecore.topics import ProviderPartition
 
 # How long a rebalance under way may keep a member that wants to leave.
 _LEAVING_S = 5.0
 _LOOK_AGAIN_S = 0.02
+# Few enough to be in the processor's cache still when they are decoded.
+_AT_ONCE = 512
 
 
 class Membership:
@@ -42,18 +45,20 @@ class Membership:
     ) -> None:
         self._connection = connection
         self._group = group
+        self._member_id = member_id
         self._clock = clock
+        self._protocol = protocol_of(connection.options, member_id)
         # The brokers change generations under a member that keeps its partitions.
-        self._incremental = options.strategy == "sticky"
+        self._incremental = options.strategy == "sticky" or self._protocol == "consumer"
         self._intake = Intake(options.max_poll_records, options.max_partition_fetch_bytes)
         self._assignment = Assignment(group, wanted, self._intake, listener, incremental=self._incremental)
         self._failure: QueueError | None = None
+        # Whether another consumer has joined with our member id. The library does nothing any more then.
+        self._is_displaced = False
         # The library waits for a commit for as long as the brokers are silent, and does nothing else meanwhile.
         self._caller = Caller(connection)
-        settings = consumer_settings(options, connection.options, grows=wanted is None) | {"group.id": group}
-        if member_id is not None:
-            settings["group.instance.id"] = member_id
-        self._client = connection.open(Consumer, settings)
+        settings = consumer_settings(options, connection.options, grows=wanted is None, member_id=member_id)
+        self._client = connection.open(Consumer, settings | {"group.id": group})
 
     @property
     def held(self) -> frozenset[ProviderPartition]:
@@ -63,39 +68,36 @@ class Membership:
         given = self._assignment
         self._client.subscribe(sorted(topics), on_assign=given.assigned, on_revoke=given.revoked, on_lost=given.lost)
 
-    def leave(self) -> None:
-        """Release everything. The listener is not told: nobody took anything."""
+    def leave(self, *, keeps_place: bool = False) -> None:
+        """Release everything. The listener is not told: nobody took anything. `keeps_place`: the group waits until the
+        session ends for one that comes with the same member id."""
         self._assignment.listener = None
-        if not self._caller.is_free():
-            # Nobody shall wait for that.
-            threading.Thread(target=self._client.close, name="kafka-leave", daemon=True).start()
-            return
-        # Closed at once, a member that holds nothing or is just joining would not tell the group (librdkafka 2.16),
-        # which would then wait for it until its session ends.
-        self._client.unsubscribe()
-        deadline = self._clock.monotonic() + _LEAVING_S
-        while self._client.memberid() and self._clock.monotonic() < deadline:
-            self._client.poll(_LOOK_AGAIN_S)
-        self._client.close()
+        if self._protocol == "classic" and not keeps_place and self._caller.is_free():
+            self._say_goodbye()
+        self._caller.end(self._client.close)
 
     def poll(self, duration_ms: int) -> list[Record]:
         if not self._caller.is_free(duration_ms / 1000):
             return []
+        self._require_place()
         intake, paused = self._intake, self._assignment.paused
         if not intake.ready(paused) and (first := self._client.poll(duration_ms / 1000)) is not None:
             self._receive([first])
         # `consume` waits until it is full or its time is over, so only the first message may be waited for.
-        if intake.ready(paused) and (room := intake.room(paused)):
-            self._receive(self._client.consume(room, 0))
+        room = intake.room(paused) if intake.ready(paused) else 0
+        while room > 0 and (messages := self._client.consume(min(room, _AT_ONCE), 0)):
+            self._receive(messages)
+            room -= len(messages)
+        self._require_place()
         self._raise_failure()
-        messages = intake.take(paused)
-        self._assignment.given_out(messages)
-        return to_records(messages)
+        records = intake.take(paused)
+        self._assignment.positions |= ends_of(records)
+        return records
 
     def keep_alive(self) -> None:
         """Poll with all partitions paused. What a partition that is given meanwhile brings is kept for `poll`."""
         given = self._assignment
-        if not self._caller.is_free():
+        if self._is_displaced or not self._caller.is_free():
             return
         reading = given.held - given.paused
         self._client.pause([to_kafka(place) for place in reading])
@@ -108,8 +110,18 @@ class Membership:
         done = dict(self._assignment.positions) if offsets is None else offsets
         self._assignment.require(done)
         if done:
+            self._require_member(done)
             passing = REBALANCING if self._incremental else frozenset[int]()
             self._persist(lambda: self._try_commit(done), passing, f"commit for group {self._group}")
+
+    def group_metadata(self, places: Collection[ProviderPartition]) -> bytes:
+        """Who this member is, for the brokers to refuse offsets of one that was displaced. NotOwner unless all are
+        held."""
+        self._assignment.require(places)
+        self._caller.require_free()
+        metadata: bytes = self._client.consumer_group_metadata()
+        self._require_member(places)
+        return metadata
 
     def pause(self, places: Set[ProviderPartition]) -> None:
         self._assignment.require(places)
@@ -133,17 +145,55 @@ class Membership:
         self._intake.drop({place})
         self._assignment.positions[place] = offset
 
-    def _receive(self, messages: Collection[Message]) -> None:
+    def _receive(self, messages: Sequence[Message]) -> None:
         """Keep the messages; an error among them is raised by the poll, which then gives them out next time."""
-        errors = [error for message in messages if (error := message.error()) is not None]
-        if errors:
-            messages = [message for message in messages if message.error() is None]
-        self._intake.add(messages)
-        for error in errors:
-            if error.code() in PASSING or error.retriable():
-                logger.warning("group %s: %s; reading goes on when that is over", self._group, error.str())
+        if not any(map(Message.error, messages)):
+            self._intake.add(messages)
+            return
+        self._intake.add([message for message in messages if message.error() is None])
+        for message in messages:
+            if (error := message.error()) is None:
+                continue
+            if error.code() == TOO_LATE:
+                logger.warning("group %s: %s; it joins again with its next poll", self._group, error.str())
+            elif error.code() in PASSING or error.retriable():
+                self._connection.outage.report(error)
             else:
-                self._failure = self._connection.explain(error, f"read as group {self._group}")
+                self._failure = self._explain(error, f"read as group {self._group}")
+
+    def _explain(self, error: KafkaError, doing: str) -> QueueError:
+        if error.code() != FATAL:
+            return self._connection.explain(error, doing)
+        if self._member_id is None:
+            return ConfigurationError(f"cannot {doing}: {error.str()}; change group_protocol or strategy")
+        self._is_displaced = True
+        return displaced(self._group, self._member_id)
+
+    def _require_member(self, places: Iterable[ProviderPartition]) -> None:
+        """NotOwner where the brokers have put this member out, which the next poll will tell: while a group has no
+        members they take offsets from anybody."""
+        if not self._client.memberid():
+            raise not_owner(self._group, next(iter(places)))
+
+    def _require_place(self) -> None:
+        """NotOwner where another has taken it. Fighting back is the caller's decision: it may subscribe again."""
+        if self._is_displaced:
+            self._assignment.lose_everything()
+            raise displaced(self._group, self._member_id)
+
+    def _say_goodbye(self) -> None:
+        """Closed at once, a member that holds nothing or is just joining would not tell the group (librdkafka 2.16),
+        which would then wait for it until its session ends."""
+        try:
+            self._client.unsubscribe()
+        except KafkaException as error:
+            # One that was displaced has nobody to say goodbye to.
+            if error.args[0].code() != FATAL:
+                raise
+            return
+        deadline = self._clock.monotonic() + _LEAVING_S
+        while self._client.memberid() and self._clock.monotonic() < deadline:
+            self._client.poll(_LOOK_AGAIN_S)
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
@@ -155,7 +205,7 @@ class Membership:
         deadline = self._clock.monotonic() + self._connection.timeout_s
         while (error := attempt()) is not None:
             if error.code() not in passing:
-                raise self._connection.explain(error, doing)
+                raise self._explain(error, doing)
             if self._clock.monotonic() > deadline:
                 raise ProviderUnavailable(
                     f"cannot {doing}: {error.str()}, for more than {self._connection.timeout_s:g} s; try again"

@@ -2,6 +2,9 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLate
+from queue import SimpleQueue
 from typing import TypeVar
 
 from queuecore.errors import ProviderUnavailable
@@ -16,34 +19,36 @@ class Caller:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        # None ends the thread.
+        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        # The answer that is still awaited, by somebody or by nobody any more.
+        self._awaited: Future[object] | None = None
 
     def call(self, function: Callable[[], Answer]) -> Answer:
         """Its answer or error; ProviderUnavailable when there is neither in time."""
         self.require_free()
-        answers: list[Answer] = []
-        errors: list[Exception] = []
+        answer: Future[Answer] = Future()
 
         def run() -> None:
             try:
-                answers.append(function())
+                answer.set_result(function())
             except Exception as error:
-                errors.append(error)
+                answer.set_exception(error)
 
-        self._thread = threading.Thread(target=run, name="kafka-call", daemon=True)
-        self._thread.start()
+        self._awaited = answer  # type: ignore[assignment]
+        self._give(run)
         self.require_free(self._connection.timeout_s)
-        for error in errors:
-            raise error
-        return answers[0]
+        return answer.result()
 
     def is_free(self, wait_s: float = 0) -> bool:
         """Whether no call hangs, or it is back within that time."""
-        if self._thread is not None:
-            self._thread.join(wait_s)
-            if self._thread.is_alive():
+        if self._awaited is not None:
+            try:
+                self._awaited.exception(wait_s)
+            except TooLate:
                 return False
-        self._thread = None
+        self._awaited = None
         return True
 
     def require_free(self, wait_s: float = 0) -> None:
@@ -52,3 +57,23 @@ class Caller:
                 f"Kafka at {self._connection.bootstrap_servers} does not answer a request, and may still do so; "
                 "check that the brokers run and that this address reaches them from here"
             )
+
+    def end(self, last: Callable[[], object]) -> None:
+        """Make no more calls but this one, which nobody waits for while another hangs."""
+        if self.is_free():
+            last()
+        else:
+            self._give(last)
+        if self._thread is not None:
+            self._calls.put(None)
+
+    def _give(self, call: Callable[[], object]) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=_make, args=(self._calls,), name="kafka-call", daemon=True)
+            self._thread.start()
+        self._calls.put(call)
+
+
+def _make(calls: "SimpleQueue[Callable[[], object] | None]") -> None:
+    while (call := calls.get()) is not None:
+        call()

@@ -3,14 +3,16 @@
 import threading
 from typing import Final
 
-from queuecore.errors import ConfigurationError, NotSupported
-from queuecore.providers.base import Capabilities, TransactionalProducer
+from queuecore.errors import ConfigurationError
+from queuecore.providers.base import Capabilities
 from queuecore.providers.kafka.admin import KafkaAdmin
+from queuecore.providers.kafka.checking import check_settings
 from queuecore.providers.kafka.connection import Connection
 from queuecore.providers.kafka.consumer import KafkaConsumer
 from queuecore.providers.kafka.delivery import Delivery
 from queuecore.providers.kafka.producer import KafkaProducer
 from queuecore.providers.kafka.reader import KafkaReader
+from queuecore.providers.kafka.transactions import KafkaTransactionalProducer
 from queuecore.providers.options import (
     DEFAULT_CONSUMING,
     DEFAULT_KAFKA,
@@ -20,12 +22,12 @@ from queuecore.providers.options import (
     ProducerOptions,
 )
 
-CAPABILITIES: Final = Capabilities(durable=True, transactions=False, compaction=True, group_strategies=True)
+CAPABILITIES: Final = Capabilities(durable=True, transactions=True, compaction=True, group_strategies=True)
 
 
 class KafkaProvider:
-    """One cluster. Nothing connects before it is used, so an unreachable broker is no error yet. Open it after a
-    fork, never before.
+    """One cluster. Nothing connects before it is used, so an unreachable broker is no error yet; a setting that is
+    wrong is. Open it after a fork, never before.
 
     `kafka` says how the cluster is reached and what it is asked for.
     """
@@ -41,6 +43,7 @@ class KafkaProvider:
         if not bootstrap_servers.strip():
             raise ConfigurationError("Kafka has no bootstrap servers; name at least one, as host:port")
         self._connection = Connection(bootstrap_servers, kafka)
+        check_settings(self._connection, producing, consuming)
         self._producing = producing
         self._consuming = consuming
         self._lock = threading.Lock()
@@ -58,10 +61,8 @@ class KafkaProvider:
                 self._delivery = Delivery(self._connection, self._producing)
             return KafkaProducer(self._delivery, default_topic)
 
-    def transactional_producer(self, transactional_id: str) -> TransactionalProducer:
-        raise NotSupported(
-            f"no transactions for {transactional_id!r}: this provider has none on Kafka yet; use at_least_once"
-        )
+    def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
+        return KafkaTransactionalProducer(self._connection, transactional_id, self._producing)
 
     def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> KafkaConsumer:
         return KafkaConsumer(self._connection, group, topic, self._consuming, self.admin().check, member_id)
@@ -76,7 +77,10 @@ class KafkaProvider:
             return self._admin
 
     def close(self) -> None:
-        """Stop the producers. Consumers and readers are their users' to stop."""
+        """Stop the producers. Consumers, readers and transactional producers are their users' to stop."""
         with self._lock:
             if self._delivery is not None:
                 self._delivery.stop()
+            if self._admin is not None:
+                self._admin.close()
+        self._connection.outage.close()

@@ -1,13 +1,14 @@
 """Reading without a group."""
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import OffsetOutOfRange, ProviderUnavailable
 from queuecore.messages import Record
-from queuecore.providers.kafka.codes import END_OF_PARTITION
+from queuecore.providers.kafka.codes import END_OF_PARTITION, NO_RIGHT_TO_GROUP, NO_SUCH_PARTITION
 from queuecore.providers.kafka.connection import Connection, Setting
-from queuecore.providers.kafka.records import to_kafka, to_records
+from queuecore.providers.kafka.decoding import to_records
+from queuecore.providers.kafka.records import to_kafka
 from queuecore.providers.options import ConsumerOptions
 from queuecore.topics import ProviderPartition
 
@@ -27,7 +28,8 @@ class KafkaReader:
     def __init__(self, connection: Connection, options: ConsumerOptions, clock: Clock = SYSTEM_CLOCK) -> None:
         self._connection = connection
         self._clock = clock
-        self._consumer = connection.open(Consumer, {**_SETTINGS, "isolation.level": options.isolation})
+        settings = {**connection.options.consumer_properties, **_SETTINGS} | {"isolation.level": options.isolation}
+        self._consumer = connection.open(Consumer, settings)
 
     def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
         place = to_kafka(partition, offset)
@@ -43,12 +45,22 @@ class KafkaReader:
             self._consumer.assign([place])
             return self._read_until(partition, end, max_records)
         except KafkaException as error:
-            raise self._connection.explain(error, f"read {partition}") from error
+            raise self._connection.explain(self._cause(error, partition.topic), f"read {partition}") from error
         finally:
             self._consumer.unassign()
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _cause(self, error: KafkaException, topic: str) -> KafkaError | KafkaException:
+        """To the library a topic that may not be read is an unknown one; the brokers tell them apart."""
+        if error.args[0].code() != NO_SUCH_PARTITION:
+            return error
+        try:
+            told = self._consumer.list_topics(topic, self._connection.timeout_s).topics[topic].error
+        except KafkaException:
+            return error
+        return told or error
 
     def _read_until(self, partition: ProviderPartition, end: int, max_records: int) -> list[Record]:
         """Up to `end` or the end of the partition, whichever comes first: the last offsets may hold no record
@@ -64,11 +76,17 @@ class KafkaReader:
                     f"{self._connection.timeout_s:g} s; check that the partition has a leader"
                 )
             # `consume` waits until it is full or its time is over, so only the first message may be waited for.
-            for one in [message, *self._consumer.consume(max_records - len(messages) - 1, 0)]:
+            came = [message, *self._consumer.consume(max_records - len(messages) - 1, 0)]
+            for one in (one for one in came if not _is_about_group(one)):
                 at_end = at_end or _is_end(one) or (one.offset() or 0) >= end - 1
                 if not _is_end(one):
                     messages.append(one)
         return [record for record in to_records(messages) if record.offset < end]
+
+
+def _is_about_group(message: Message) -> bool:
+    """The library asks who coordinates its group, and whoever may only read a topic has no right to one."""
+    return (error := message.error()) is not None and error.code() == NO_RIGHT_TO_GROUP
 
 
 def _is_end(message: Message) -> bool:

@@ -6,20 +6,21 @@ What reads as such a text becomes a UUID again; a caller's own 36 bytes that loo
 A tombstone is a message without a value, which is what Kafka's compaction understands.
 """
 
-import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from confluent_kafka import OFFSET_INVALID, Message, TopicPartition
+from confluent_kafka import OFFSET_INVALID, KafkaError, Message, TopicPartition
 
-from queuecore.messages import TOMBSTONE, UNKNOWN_OFFSET, Headers, Key, QueueMessage, Record, RecordMetadata
+from queuecore.errors import InvalidMessage, PayloadTooLarge
+from queuecore.messages import TOMBSTONE, UNKNOWN_OFFSET, Key, QueueMessage, RecordMetadata
 from queuecore.topics import ProviderPartition
 
-KafkaHeaders = list[tuple[str, str | bytes | None]]
+KafkaHeaders = dict[str, str | bytes | None]
+DeliveryReport = Callable[[KafkaError | None, Message], None]
 
-_UUID_TEXT = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_new = tuple.__new__
 
 
 class Encoded(NamedTuple):
@@ -32,81 +33,78 @@ class Encoded(NamedTuple):
 
 
 def encode(message: QueueMessage) -> Encoded:
-    """ValueError or TypeError for what cannot be sent."""
+    """ValueError, TypeError or AttributeError for what cannot be sent."""
     key, data, headers = message
-    raw = encode_key(key)
-    size = len(data) + (0 if raw is None else len(raw))
-    if not headers:
-        return Encoded(raw, data, None, size)
-    size += sum(map(header_name_size, headers)) + sum(map(len, headers.values()))
-    pairs: KafkaHeaders = list(headers.items())
-    if data or TOMBSTONE not in headers:
-        return Encoded(raw, data, pairs, size)
-    return Encoded(raw, None, [pair for pair in pairs if pair[0] != TOMBSTONE], size)
+    raw = _uuid_text(key.int) if isinstance(key, UUID) else key
+    value: bytes | None = data
+    size = len(data) if raw is None else len(data) + len(raw)
+    pairs: Any = None
+    if headers:
+        for name, one in headers.items():
+            size += _NAME_SIZES[name] + len(one)
+        pairs = headers if type(headers) is dict else dict(headers)
+        if not data and TOMBSTONE in pairs:
+            value, pairs = None, {name: one for name, one in pairs.items() if name != TOMBSTONE}
+    return _new(Encoded, (raw, value, pairs, size))
+
+
+def encode_within(message: QueueMessage, limit: int) -> Encoded:
+    """InvalidMessage for what cannot be sent, PayloadTooLarge for what has more bytes than that."""
+    try:
+        encoded = encode(message)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise not_encodable(error) from error
+    if encoded.size > limit:
+        raise too_large(encoded.size, limit)
+    return encoded
+
+
+def too_large(size: int, limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        f"a message of {size} bytes with key and headers, where {limit} is the most; "
+        "send less, or raise max_request_size"
+    )
+
+
+def not_encodable(error: Exception) -> InvalidMessage:
+    return InvalidMessage(f"the message cannot be encoded: {error}; mend its key, headers or data")
 
 
 def encode_key(key: Key) -> bytes | None:
-    return str(key).encode("ascii") if isinstance(key, UUID) else key
+    return _uuid_text(key.int) if isinstance(key, UUID) else key
 
 
-@lru_cache(maxsize=1024)
-def header_name_size(name: str) -> int:
-    """In bytes. ValueError for a name the library would cut short (a NUL) or crash on (a lone surrogate)."""
-    raw = name.encode()
-    if b"\0" in raw:
-        raise ValueError(f"header name {name!r} holds a NUL")
-    return len(raw)
+@lru_cache(maxsize=16_384)
+def _uuid_text(number: int) -> bytes:
+    """As `str(UUID)` has it, which takes as long as all the rest of a send. Keys come again."""
+    digits = number.to_bytes(16).hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}".encode("ascii")
 
 
-def decode_key(raw: bytes | None) -> Key:
-    if raw is None or len(raw) != 36 or not _UUID_TEXT.fullmatch(raw):
-        return raw
-    return UUID(raw.decode("ascii"))
+class _NameSizes(dict[str, int]):
+    """Of the header names seen so far, in bytes."""
+
+    def __missing__(self, name: str) -> int:
+        """ValueError for a name the library would cut short (a NUL) or crash on (a lone surrogate)."""
+        raw = name.encode()
+        if b"\0" in raw:
+            raise ValueError(f"header name {name!r} holds a NUL")
+        if len(self) >= _MOST_NAMES:
+            self.clear()
+        self[name] = len(raw)
+        return len(raw)
 
 
-class StoredMessage(NamedTuple):
-    """A record's source: its key and headers are decoded when they are asked for."""
-
-    message: Message
-
-    @property
-    def topic(self) -> str:
-        return self.message.topic() or ""
-
-    @property
-    def partition(self) -> int:
-        return _number(self.message.partition())
-
-    def key(self, index: int) -> Key:  # noqa: ARG002
-        return decode_key(self.message.key())
-
-    def headers(self, index: int) -> Headers:  # noqa: ARG002
-        """Of repeated headers the last counts; null and empty are the same."""
-        stored = self.message.headers() or []
-        pairs = stored.items() if isinstance(stored, dict) else stored
-        headers = {name: _bytes(value) or b"" for name, value in pairs}
-        if self.message.value() is None:
-            headers[TOMBSTONE] = b""
-        return headers
-
-
-def to_records(messages: Iterable[Message]) -> list[Record]:
-    """Stored messages as records."""
-    new = tuple.__new__
-    return [
-        new(
-            Record,
-            (message.offset(), message.timestamp()[1], message.value() or b"", 0, new(StoredMessage, (message,))),
-        )
-        for message in messages
-    ]
+_MOST_NAMES: Final = 1_024
+_NAME_SIZES: Final = _NameSizes()
 
 
 def to_metadata(message: Message) -> RecordMetadata:
     """Where a message was stored."""
-    offset = _number(message.offset())
-    where = (message.topic(), message.partition(), max(UNKNOWN_OFFSET, offset), message.timestamp()[1])
-    return tuple.__new__(RecordMetadata, where)
+    offset = message.offset()
+    if offset is None or offset < 0:
+        offset = UNKNOWN_OFFSET
+    return _new(RecordMetadata, (message.topic(), message.partition(), offset, message.timestamp()[1]))
 
 
 def place_of(message: Message) -> ProviderPartition:
@@ -119,10 +117,6 @@ def to_kafka(place: ProviderPartition, offset: int = OFFSET_INVALID) -> TopicPar
 
 def from_kafka(place: TopicPartition) -> ProviderPartition:
     return ProviderPartition(place.topic, place.partition)
-
-
-def _bytes(value: str | bytes | None) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value
 
 
 def _number(value: int | None) -> int:

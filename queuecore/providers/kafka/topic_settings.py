@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from confluent_kafka.admin import ConfigEntry  # type: ignore[attr-defined]
-
+from queuecore.errors import ConfigurationError
 from queuecore.providers.base import FOR_EVER, MIN_SEGMENT_BYTES, Cleanup, TopicSpec
 from queuecore.providers.kafka.settings import FRAMING_BYTES
 
@@ -12,13 +11,36 @@ from queuecore.providers.kafka.settings import FRAMING_BYTES
 _KAFKAS_MAX_MESSAGE_BYTES: Final = 1_048_588
 
 
+# Those that a spec is made of.
+SETTINGS: Final = ("retention.ms", "retention.bytes", "segment.bytes", "cleanup.policy", "min.insync.replicas")
+
+
 def to_settings(spec: TopicSpec) -> dict[str, str]:
-    return {
+    settings = {
         "retention.ms": str(spec.retention_ms),
         "retention.bytes": str(spec.retention_bytes),
         "segment.bytes": str(spec.segment_bytes),
         "cleanup.policy": spec.cleanup,
     }
+    if spec.min_insync_replicas is not None:
+        settings["min.insync.replicas"] = str(spec.min_insync_replicas)
+    return settings
+
+
+def changed_settings(now: TopicSpec, wanted: TopicSpec) -> dict[str, str]:
+    """What has to be set so that one becomes the other."""
+    current = to_settings(now)
+    return {key: value for key, value in to_settings(wanted).items() if value != current[key]}
+
+
+def check_copies(spec: TopicSpec) -> None:
+    """ConfigurationError where fewer replicas are made than must have a message."""
+    copies, required = spec.replication_factor or 1, spec.min_insync_replicas or 1
+    if required > copies:
+        raise ConfigurationError(
+            f"topic {spec.name!r}: min_insync_replicas is {required}, and with a replication_factor of {copies} "
+            "nothing could ever be written; use at most as many"
+        )
 
 
 def room_for(max_request_size: int) -> dict[str, str]:
@@ -26,17 +48,19 @@ def room_for(max_request_size: int) -> dict[str, str]:
     return {"max.message.bytes": str(max(_KAFKAS_MAX_MESSAGE_BYTES, max_request_size + FRAMING_BYTES))}
 
 
-def from_settings(name: str, partitions: int, entries: Mapping[str, ConfigEntry]) -> TopicSpec:
+def from_settings(name: str, partitions: int, replication_factor: int, settings: Mapping[str, str | None]) -> TopicSpec:
     """Any topic's, also one that somebody else made."""
-    policies = {policy for policy in _value(entries, "cleanup.policy").split(",") if policy}
+    policies = {policy for policy in _value(settings, "cleanup.policy").split(",") if policy}
     kept_for_ever = not policies
     return TopicSpec(
         name,
         partitions,
-        retention_ms=FOR_EVER if kept_for_ever else _limit(entries, "retention.ms"),
-        retention_bytes=FOR_EVER if kept_for_ever else _limit(entries, "retention.bytes"),
-        segment_bytes=max(MIN_SEGMENT_BYTES, int(_value(entries, "segment.bytes"))),
+        retention_ms=FOR_EVER if kept_for_ever else _limit(settings, "retention.ms"),
+        retention_bytes=FOR_EVER if kept_for_ever else _limit(settings, "retention.bytes"),
+        segment_bytes=max(MIN_SEGMENT_BYTES, int(_value(settings, "segment.bytes"))),
         cleanup=_cleanup(policies),
+        replication_factor=replication_factor,
+        min_insync_replicas=int(_value(settings, "min.insync.replicas")),
     )
 
 
@@ -46,10 +70,10 @@ def _cleanup(policies: set[str]) -> Cleanup:
     return "compact,delete" if "delete" in policies else "compact"
 
 
-def _limit(entries: Mapping[str, ConfigEntry], key: str) -> int:
+def _limit(settings: Mapping[str, str | None], key: str) -> int:
     """Every negative number is for ever to Kafka."""
-    return max(FOR_EVER, int(_value(entries, key)))
+    return max(FOR_EVER, int(_value(settings, key)))
 
 
-def _value(entries: Mapping[str, ConfigEntry], key: str) -> str:
-    return entries[key].value or ""
+def _value(settings: Mapping[str, str | None], key: str) -> str:
+    return settings[key] or ""

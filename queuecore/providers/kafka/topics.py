@@ -1,31 +1,29 @@
-"""Topics: one request for many, wherever the protocol has one."""
+"""Topics come, change and go: one request for many."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    ResourceType,
-    TopicDescription,
-)
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import ConfigurationError, UnknownTopic
 from queuecore.providers.base import TopicSpec
-from queuecore.providers.kafka.asking import Asking, failed_with
-from queuecore.providers.kafka.codes import NO_SUCH_TOPIC, TOPIC_EXISTS
+from queuecore.providers.kafka.agreeing import find_everywhere
 from queuecore.providers.kafka.connection import Connection
-from queuecore.providers.kafka.topic_settings import from_settings, room_for, to_settings
-from queuecore.topics import ProviderPartition
+from queuecore.providers.kafka.looking import Topic, existing_topics, read_specs
+from queuecore.providers.kafka.python_client import parse_refusal
+from queuecore.providers.kafka.replication import ReplicationAdmin
+from queuecore.providers.kafka.topic_settings import changed_settings, check_copies, room_for, to_settings
+from queuecore.providers.options import KafkaOptions
+from queuecore.topics import check_no_clash, check_topic
 
-_INTERNAL = "__"
+# How a topic is, and how it is to be.
+Change = tuple[TopicSpec, TopicSpec]
 
 
-class TopicAdmin(Asking):
+class TopicAdmin(ReplicationAdmin):
     """Each change returns when the brokers show it."""
 
     def __init__(self, connection: Connection, max_request_size: int, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -33,133 +31,127 @@ class TopicAdmin(Asking):
         self._max_request_size = max_request_size
 
     def create_topics(self, specs: Iterable[TopicSpec]) -> None:
-        wanted = _by_name(specs)
-        if not wanted:
-            return
-        new = [self._new_topic(spec) for spec in wanted.values()]
-        for name, future in self._client.create_topics(new, request_timeout=self._timeout_s).items():
-            if not failed_with(TOPIC_EXISTS, future):
-                self._answer(future, f"create topic {name}")
-        self._wait_for_leaders(dict.fromkeys(wanted, 1))
+        """Checked first, so that what is refused creates nothing: InvalidName for a name that no topic can have or that
+        differs from another's in '.' and '_' alone, ConfigurationError for copies that could never be written."""
+        wanted = {spec.name: _with_copies(spec, self._connection.options) for spec in specs}
+        for name, spec in wanted.items():
+            check_topic(name)
+            check_copies(spec)
+        if wanted:
+            self._ask(lambda client: self._create(client, wanted), f"create topics {_named(wanted)}")
 
     def alter_topics(self, specs: Iterable[TopicSpec]) -> None:
-        """Checked first, so that what is refused changes nothing."""
-        wanted = _by_name(specs)
-        if not wanted:
-            return
-        counts = self._partition_counts(wanted)
-        for name, spec in wanted.items():
-            if spec.partitions < counts[name]:
-                raise ConfigurationError(
-                    f"topic {name!r} has {counts[name]} partitions and cannot have {spec.partitions}; "
-                    "make a new topic, or keep them"
-                )
-        self._alter_settings(wanted.values())
-        self._add_partitions([spec for name, spec in wanted.items() if spec.partitions > counts[name]])
+        """Checked first, so that what is refused changes nothing. What is there already is not sent."""
+        if given := {spec.name: spec for spec in specs}:
+            self._ask(lambda client: self._alter(client, given), f"alter topics {_named(given)}")
 
     def delete_topics(self, names: Iterable[str]) -> None:
-        if not (wanted := sorted(set(names))):
-            return
-        for name, future in self._client.delete_topics(wanted, request_timeout=self._timeout_s).items():
-            if not failed_with(NO_SUCH_TOPIC, future):
-                self._answer(future, f"delete topic {name}")
-        self._wait_until(lambda: not self._described(wanted), f"topics {', '.join(wanted)} are still there")
+        if wanted := set(names):
+            self._ask(lambda client: self._delete(client, wanted), f"delete topics {_named(wanted)}")
 
-    def topics(self) -> Mapping[str, TopicSpec]:
-        """All but Kafka's own."""
-        try:
-            told = self._client.list_topics(timeout=self._timeout_s).topics
-        except KafkaException as error:
-            raise self._connection.explain(error, "list topics") from error
-        # One that is just coming or going has no partitions.
-        return self._specs(
-            {name: n for name, topic in told.items() if (n := len(topic.partitions)) and not name.startswith(_INTERNAL)}
+    def _create(self, client: KafkaAdminClient, wanted: Mapping[str, TopicSpec]) -> None:
+        check_no_clash([*client.list_topics(), *wanted])
+        new = {name: _new_topic(spec, self._max_request_size) for name, spec in wanted.items()}
+        for topic in client.create_topics(new, raise_errors=False)["topics"]:
+            if topic["error_code"] not in (0, TopicAlreadyExistsError.errno):
+                raise self._refused(topic["error_code"], topic["error_message"], f"create topic {topic['name']}")
+        self._wait_for_leaders(client, dict.fromkeys(wanted, 1))
+
+    def _alter(self, client: KafkaAdminClient, given: Mapping[str, TopicSpec]) -> None:
+        """A replica is there before it is required, and no longer required before it goes."""
+        changes = _changes(client, given)
+        self._replicate(client, {wanted.name: n for now, wanted in changes if (n := _copies(wanted)) > _copies(now)})
+        self._alter_settings(client, changes)
+        self._replicate(client, {wanted.name: n for now, wanted in changes if (n := _copies(wanted)) < _copies(now)})
+        self._add_partitions(
+            client, {wanted.name: wanted.partitions for now, wanted in changes if wanted.partitions > now.partitions}
         )
 
-    def check(self, partitions: Iterable[ProviderPartition]) -> None:
-        """UnknownTopic unless all of them exist."""
-        wanted = set(partitions)
-        counts = self._partition_counts({place.topic for place in wanted})
-        for place in wanted:
-            count = counts[place.topic]
-            if not 0 <= place.partition < count:
-                raise UnknownTopic(
-                    f"topic {place.topic!r} has partitions 0 to {count - 1}; there is no {place.partition}",
-                    topic=place.topic,
-                )
+    def _delete(self, client: KafkaAdminClient, names: Iterable[str]) -> None:
+        wanted = sorted(names)
+        for topic in client.delete_topics(wanted, raise_errors=False)["topics"]:
+            if topic["error_code"] not in (0, UnknownTopicOrPartitionError.errno):
+                raise self._refused(topic["error_code"], topic["error_message"], f"delete topic {topic['name']}")
+        self._wait_until(lambda: not any(find_everywhere(client, wanted)), f"topics {_named(wanted)} are still there")
 
-    def _specs(self, partition_counts: Mapping[str, int]) -> dict[str, TopicSpec]:
-        """As they are set now; a topic that was removed meanwhile is left out."""
-        if not partition_counts:
-            return {}
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(partition_counts)]
-        futures = self._client.describe_configs(resources, request_timeout=self._timeout_s)
-        found = {
-            resource.name: self._answer(future, f"describe topic {resource.name}")
-            for resource, future in futures.items()
-            if not failed_with(NO_SUCH_TOPIC, future)
-        }
-        return {name: from_settings(name, partition_counts[name], entries) for name, entries in found.items()}
-
-    def _partition_counts(self, names: Iterable[str]) -> dict[str, int]:
-        """UnknownTopic where one of them does not exist."""
-        wanted = set(names)
-        found = self._described(wanted)
-        if missing := sorted(wanted - found.keys()):
-            raise UnknownTopic(f"there is no topic {missing[0]!r}; create the topic first", topic=missing[0])
-        return {name: len(topic.partitions) for name, topic in found.items()}
-
-    def _described(self, names: Iterable[str]) -> dict[str, TopicDescription]:
-        """Those of them that exist."""
-        if not (wanted := sorted(set(names))):
-            return {}
-        futures = self._client.describe_topics(TopicCollection(wanted), request_timeout=self._timeout_s)
-        return {
-            name: self._answer(future, f"describe topic {name}")
-            for name, future in futures.items()
-            if not failed_with(NO_SUCH_TOPIC, future)
-        }
-
-    def _new_topic(self, spec: TopicSpec) -> NewTopic:
-        settings = to_settings(spec) | room_for(self._max_request_size)
-        return NewTopic(spec.name, spec.partitions, self._connection.options.replication_factor, config=settings)
-
-    def _alter_settings(self, specs: Iterable[TopicSpec]) -> None:
+    def _alter_settings(self, client: KafkaAdminClient, changes: Iterable[Change]) -> None:
         resources = [
-            ConfigResource(ResourceType.TOPIC, spec.name, incremental_configs=_changes(to_settings(spec)))
-            for spec in specs
+            ConfigResource(ConfigResourceType.TOPIC, wanted.name, settings)
+            for now, wanted in changes
+            if (settings := changed_settings(now, wanted))
         ]
-        futures = self._client.incremental_alter_configs(resources, request_timeout=self._timeout_s)
-        for resource, future in futures.items():
-            self._answer(future, f"alter topic {resource.name}")
-
-    def _add_partitions(self, specs: list[TopicSpec]) -> None:
-        if not specs:
+        if not resources:
             return
-        more = [NewPartitions(spec.name, spec.partitions) for spec in specs]
-        for name, future in self._client.create_partitions(more, request_timeout=self._timeout_s).items():
-            self._answer(future, f"add partitions to topic {name}")
-        self._wait_for_leaders({spec.name: spec.partitions for spec in specs})
+        outcomes = client.alter_configs(resources, raise_on_unknown=False, incremental=True)
+        for name, outcome in outcomes["topic"].items():
+            if outcome != "OK":
+                raise self._refused(*parse_refusal(outcome), f"alter topic {name}")
 
-    def _wait_for_leaders(self, least_partitions: Mapping[str, int]) -> None:
-        self._wait_until(
-            lambda: self._have_leaders(least_partitions),
-            f"topics {', '.join(sorted(least_partitions))} are known but lack a leader",
+    def _add_partitions(self, client: KafkaAdminClient, counts: Mapping[str, int]) -> None:
+        if not counts:
+            return
+        for topic in client.create_partitions(counts, raise_errors=False).results:
+            if topic.error_code:
+                raise self._refused(topic.error_code, topic.error_message, f"add partitions to topic {topic.name}")
+        self._wait_for_leaders(client, counts)
+
+    def _wait_for_leaders(self, client: KafkaAdminClient, least_partitions: Mapping[str, int]) -> None:
+        def have_leaders(found: Mapping[str, Topic]) -> bool:
+            return all(
+                name in found and len(found[name].partitions) >= least and found[name].has_leaders
+                for name, least in least_partitions.items()
+            )
+
+        def are_shown() -> bool:
+            brokers = find_everywhere(client, least_partitions)
+            return bool(brokers) and all(map(have_leaders, brokers))
+
+        self._wait_until(are_shown, f"topics {_named(least_partitions)} are known but lack a leader")
+
+
+def _changes(client: KafkaAdminClient, given: Mapping[str, TopicSpec]) -> Sequence[Change]:
+    present = read_specs(client, existing_topics(client, given))
+    changes = []
+    for name, spec in given.items():
+        if (now := present.get(name)) is None:
+            raise UnknownTopic(f"topic {name!r} has just been deleted; create the topic first", topic=name)
+        wanted = _with_copies(spec, now)
+        _check_change(now, wanted)
+        changes.append((now, wanted))
+    return changes
+
+
+def _check_change(now: TopicSpec, wanted: TopicSpec) -> None:
+    if wanted.partitions < now.partitions:
+        raise ConfigurationError(
+            f"topic {now.name!r} has {now.partitions} partitions and cannot have {wanted.partitions}; "
+            "make a new topic, or keep them"
         )
-
-    def _have_leaders(self, least_partitions: Mapping[str, int]) -> bool:
-        found = self._described(least_partitions)
-        return all(
-            name in found
-            and len(found[name].partitions) >= least
-            and all(partition.leader is not None and partition.leader.id >= 0 for partition in found[name].partitions)
-            for name, least in least_partitions.items()
-        )
+    # What somebody else set so may stay so.
+    if (now.replication_factor, now.min_insync_replicas) != (wanted.replication_factor, wanted.min_insync_replicas):
+        check_copies(wanted)
 
 
-def _by_name(specs: Iterable[TopicSpec]) -> dict[str, TopicSpec]:
-    return {spec.name: spec for spec in specs}
+def _with_copies(spec: TopicSpec, others: TopicSpec | KafkaOptions) -> TopicSpec:
+    """The spec, with what others say of copies where it says nothing."""
+    return replace(
+        spec,
+        replication_factor=spec.replication_factor or others.replication_factor,
+        min_insync_replicas=spec.min_insync_replicas or others.min_insync_replicas,
+    )
 
 
-def _changes(settings: Mapping[str, str]) -> list[ConfigEntry]:
-    return [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in settings.items()]
+def _copies(spec: TopicSpec) -> int:
+    return spec.replication_factor or 1
+
+
+def _new_topic(spec: TopicSpec, max_request_size: int) -> dict[str, object]:
+    return {
+        "num_partitions": spec.partitions,
+        "replication_factor": _copies(spec),
+        "configs": to_settings(spec) | room_for(max_request_size),
+    }
+
+
+def _named(topics: Iterable[str]) -> str:
+    return ", ".join(sorted(topics))

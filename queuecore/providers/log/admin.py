@@ -6,7 +6,7 @@ from pathlib import Path
 
 from queuecore.errors import OffsetOutOfRange, ProviderUnavailable
 from queuecore.groups.offsets import check_end, check_offsets
-from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec
+from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec, with_one_copy
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.cleaner import Cleaner
 from queuecore.providers.log.files import LOG, partition_dir
@@ -30,7 +30,7 @@ class LogAdmin:
 
     def create_topics(self, specs: Iterable[TopicSpec]) -> None:
         """Also mends what an earlier crash left behind. The catalog names a topic only when its files are there."""
-        specs = list(specs)
+        specs = [with_one_copy(spec) for spec in specs]
         with topics_locked(self._root):
             for spec in specs:
                 if is_marked(self._root, check_topic(spec.name)):
@@ -45,7 +45,7 @@ class LogAdmin:
                 self._groups.topic_changed(spec.name, spec.partitions)
 
     def alter_topics(self, specs: Iterable[TopicSpec]) -> None:
-        specs = list(specs)
+        specs = [with_one_copy(spec) for spec in specs]
         with topics_locked(self._root):
             for spec in specs:
                 self._catalog.topic(spec.name)

@@ -13,7 +13,6 @@ from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener
 from queuecore.providers.log.bell import Bell
 from queuecore.providers.log.catalog import Catalog
-from queuecore.providers.log.groups import Groups
 from queuecore.providers.log.membership import Membership
 from queuecore.providers.log.reader import Outcome, PartitionReader
 from queuecore.providers.options import ConsumerOptions
@@ -32,10 +31,9 @@ class LogConsumer:
         self,
         root: Path,
         catalog: Catalog,
-        groups: Groups,
+        membership: Membership,
         any_bell: Bell,
         outcome: Outcome,
-        group: str,
         topic: str,
         options: ConsumerOptions,
         clock: Clock = SYSTEM_CLOCK,
@@ -47,7 +45,7 @@ class LogConsumer:
         self._topic = topic
         self._options = options
         self._clock = clock
-        self._membership = Membership(root, catalog, groups, group, options.session_timeout_ms, clock)
+        self._membership = membership
         self._listener: AssignmentListener | None = None
         self._is_subscribed = self._is_stopped = False
         self._looked_at = 0.0
@@ -190,6 +188,7 @@ class LogConsumer:
         return self._any_bell
 
     def _look_at_the_group(self) -> None:
+        self._membership.require_not_displaced()
         now = self._clock.monotonic()
         if now - self._looked_at < _LOOK_EVERY_S:
             return
@@ -212,6 +211,7 @@ class LogConsumer:
         finally:  # whatever the listener raises, another member waits for them
             self._drop(revoked)
             self._membership.settle(revoked)
+        self._membership.require_not_displaced()
 
     def _take(self, taken: frozenset[ProviderPartition]) -> None:
         committed = self._catalog.committed(self._membership.group)

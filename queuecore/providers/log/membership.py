@@ -11,6 +11,7 @@ from uuid import uuid4
 from queuecore.clock import Clock
 from queuecore.errors import NotOwner, QueueError
 from queuecore.groups import GroupState, Wants
+from queuecore.groups.members import displaced
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.files import FileLock
 from queuecore.providers.log.groups import Groups
@@ -30,11 +31,22 @@ class Membership:
     once, a silent one's file is old. Whoever notices takes the dead member out of the group.
     """
 
-    def __init__(self, root: Path, catalog: Catalog, groups: Groups, group: str, timeout_ms: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        root: Path,
+        catalog: Catalog,
+        groups: Groups,
+        group: str,
+        timeout_ms: int,
+        clock: Clock,
+        member_id: str | None = None,
+    ) -> None:
         self._folder = _folder(root, group)
         self._catalog = catalog
         self._groups = groups
         self._group = group
+        self._member_id = member_id
+        self._is_displaced = False
         self._timeout_s = timeout_ms / 1000
         self._clock = clock
         self._wants = Wants()
@@ -51,10 +63,11 @@ class Membership:
 
     def join(self, wants: Wants) -> None:
         self._wants = wants
+        self._is_displaced = False
         self._announce()
         with self._groups.turn(self._group) as state:
             self._take_out_the_dead(state)
-            state.join(self.name, wants, self._counts())
+            state.join(self.name, wants, self._counts(), self._member_id)
 
     def leave(self) -> None:
         if self._lock is None:
@@ -82,9 +95,10 @@ class Membership:
         self._looked_at = self._clock.monotonic()
         with self._groups.turn(self._group) as state:
             self._take_out_the_dead(state)
-            if not state.is_member(self.name):
+            self._is_displaced = state.is_displaced(self.name, self._member_id)
+            if not self._is_displaced and not state.is_member(self.name):
                 self._announce()
-                state.join(self.name, self._wants, self._counts())
+                state.join(self.name, self._wants, self._counts(), self._member_id)
             state.topics_changed(self._counts())
         # Saved by now: what was only planned to be saved must not be believed.
         sync = state.sync(self.name)
@@ -115,6 +129,11 @@ class Membership:
                     f"group {self._group} does not hold {place} here; another consumer will get its records",
                     group=self._group,
                 )
+
+    def require_not_displaced(self) -> None:
+        """NotOwner where the last look showed another member with our id."""
+        if self._is_displaced:
+            raise displaced(self._group, self._member_id)
 
     def sign_of_life(self) -> None:
         if self._clock.monotonic() - self._touched_at > self._timeout_s / 4:

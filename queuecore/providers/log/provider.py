@@ -6,6 +6,7 @@ from pathlib import Path
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import ProviderUnavailable, UnknownTopic
+from queuecore.groups.members import check_member_id
 from queuecore.messages import Record
 from queuecore.providers.base import Capabilities
 from queuecore.providers.log.admin import LogAdmin
@@ -15,6 +16,7 @@ from queuecore.providers.log.cleaner import Cleaner, CleaningThread
 from queuecore.providers.log.consumer import LogConsumer
 from queuecore.providers.log.database import Database
 from queuecore.providers.log.groups import Groups
+from queuecore.providers.log.membership import Membership
 from queuecore.providers.log.outcomes import Outcomes, new_producer
 from queuecore.providers.log.page import map_page
 from queuecore.providers.log.producer import LogProducer, Sender
@@ -22,7 +24,14 @@ from queuecore.providers.log.reader import Outcome, PartitionReader, everything
 from queuecore.providers.log.restart import recover_after_restart
 from queuecore.providers.log.transactions import LogTransactionalProducer
 from queuecore.providers.log.writers import Writers
-from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
+from queuecore.providers.options import (
+    DEFAULT_CONSUMING,
+    DEFAULT_PRODUCING,
+    ConsumerOptions,
+    LogCompression,
+    ProducerOptions,
+    check_choices,
+)
 from queuecore.topics import ProviderPartition
 
 
@@ -65,6 +74,7 @@ class LogProvider:
         clean_every_s: float = 60.0,
     ) -> None:
         """A process that produces also cleans, every so many seconds, unless another one is doing that."""
+        check_choices(producing, compression=LogCompression)
         self._root = root
         self._producing = producing
         self._consuming = consuming
@@ -98,11 +108,14 @@ class LogProvider:
             self._keep_clean()
         return LogTransactionalProducer(self._database, self._writers(), transactional_id, self._producing, self._clock)
 
-    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> LogConsumer:  # noqa: ARG002
-        return LogConsumer(
-            self._root, self._catalog, self._groups, self._bell, self._outcome(), group, topic, self._consuming,
-            self._clock,
+    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> LogConsumer:
+        membership = Membership(
+            self._root, self._catalog, self._groups, group, self._consuming.session_timeout_ms, self._clock,
+            check_member_id(member_id),
         )  # fmt: skip
+        return LogConsumer(
+            self._root, self._catalog, membership, self._bell, self._outcome(), topic, self._consuming, self._clock
+        )
 
     def reader(self) -> LogReader:
         return LogReader(self._root, self._catalog, self._outcome())

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from queuecore.errors import ConfigurationError, OffsetOutOfRange
 from queuecore.groups.offsets import check_end, check_offsets
-from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec
+from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec, with_one_copy
 from queuecore.providers.memory.partition import MemoryPartition
 from queuecore.providers.memory.storage import MemoryStorage
 from queuecore.topics import ProviderPartition, check_topic
@@ -15,7 +15,7 @@ class MemoryAdmin:
         self._storage = storage
 
     def create_topics(self, specs: Iterable[TopicSpec]) -> None:
-        wanted = list(specs)
+        wanted = [with_one_copy(spec) for spec in specs]
         for spec in wanted:
             check_topic(spec.name)
         with self._storage.lock:
@@ -24,7 +24,7 @@ class MemoryAdmin:
                     self._storage.put_topic(spec)
 
     def alter_topics(self, specs: Iterable[TopicSpec]) -> None:
-        wanted = list(specs)
+        wanted = [with_one_copy(spec) for spec in specs]
         with self._storage.lock:
             for spec in wanted:
                 there = len(self._storage.partitions_of(spec.name))

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from queuecore.errors import OffsetOutOfRange, QueueError
 from queuecore.groups import Wants
+from queuecore.groups.members import displaced
 from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener
 from queuecore.providers.memory.reading import Reading
@@ -27,8 +28,16 @@ class MemoryConsumer:
     """For its group it lives while it waits in `poll`, and for `session_timeout_ms` after each sign of life. `stop`
     may come from any thread and ends a poll that waits."""
 
-    def __init__(self, storage: MemoryStorage, group: str, topic: str, options: ConsumerOptions) -> None:
+    def __init__(
+        self,
+        storage: MemoryStorage,
+        group: str,
+        topic: str,
+        options: ConsumerOptions,
+        member_id: str | None = None,
+    ) -> None:
         self.member = f"{group}-{uuid4()}"
+        self._member_id = member_id
         self._storage = storage
         self._lock = storage.lock
         with self._lock:
@@ -142,8 +151,11 @@ class MemoryConsumer:
         """Bring what is held in step with the group. The listener is told without the lock, as it may commit."""
         with self._lock:
             lost, revoked = self._look()
+            is_displaced = self._is_displaced()
         if lost:
             self._listener.lost(lost)
+        if is_displaced:
+            raise displaced(self.group.name, self._member_id)
         if revoked:
             try:
                 self._listener.revoked(revoked)
@@ -168,7 +180,7 @@ class MemoryConsumer:
 
     def _join(self, wants: Wants) -> None:
         counts = {topic: self._storage.count(topic) for topic in wants.names()}
-        self.group.join(self.member, wants, counts, self._wake)
+        self.group.join(self.member, wants, counts, self._wake, self._member_id)
         self._say_alive()
         self._seen = None
 
@@ -183,12 +195,16 @@ class MemoryConsumer:
 
     def _look(self) -> tuple[frozenset[ProviderPartition], frozenset[ProviderPartition]]:
         """What is another member's already, and what is to become one's."""
-        if self._wants is not None and not self.group.state.is_member(self.member):
+        is_out = not self.group.state.is_member(self.member)
+        if self._wants is not None and is_out and not self._is_displaced():
             self._join(self._wants)
         sync = self.group.state.sync(self.member)
         lost = self._reading.held - sync.owned
         self._reading.forget(lost)
         return lost, sync.revoked
+
+    def _is_displaced(self) -> bool:
+        return self.group.state.is_displaced(self.member, self._member_id)
 
     def _take(self) -> frozenset[ProviderPartition]:
         taken = self.group.state.take(self.member)

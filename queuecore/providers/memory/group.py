@@ -23,8 +23,17 @@ class MemoryGroup:
         # What each member waits on when it has nothing to read.
         self._wakes: dict[str, threading.Condition] = {}
 
-    def join(self, member: str, wants: Wants, counts: Mapping[str, int], wake: threading.Condition) -> None:
-        self.state.join(member, wants, counts)
+    def join(
+        self,
+        member: str,
+        wants: Wants,
+        counts: Mapping[str, int],
+        wake: threading.Condition,
+        member_id: str | None = None,
+    ) -> None:
+        self.state.join(member, wants, counts, member_id)
+        # One that was displaced polls once more to hear of it, and is not waited for.
+        self._deadlines = {one: deadline for one, deadline in self._deadlines.items() if self.state.is_member(one)}
         self._deadlines[member] = _POLLING
         self._wakes[member] = wake
         self.wake_members()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from queuecore.errors import QueueError
+from queuecore.groups.members import check_member_id
 from queuecore.messages import Record
 from queuecore.providers.base import Capabilities
 from queuecore.providers.memory.admin import MemoryAdmin
@@ -65,8 +66,9 @@ class MemoryProvider:
     def transactional_producer(self, transactional_id: str) -> MemoryTransactionalProducer:
         return self._keep(lambda: MemoryTransactionalProducer(self._storage, transactional_id, self._producing))
 
-    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> MemoryConsumer:  # noqa: ARG002
-        return self._keep(lambda: MemoryConsumer(self._storage, group, topic, self._consuming))
+    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> MemoryConsumer:
+        check_member_id(member_id)
+        return self._keep(lambda: MemoryConsumer(self._storage, group, topic, self._consuming, member_id))
 
     def reader(self) -> MemoryReader:
         return MemoryReader(self._storage)

@@ -6,6 +6,9 @@
             with opened(lambda producing, consuming: MyProvider(tmp_path, producing, consuming)) as open_provider:
                 yield open_provider
 
+    class TestMineInternalPartitions(TestMine):
+        use_internal_partition = True
+
 Have pytest rewrite the suite's assertions, for failures that show values: in a conftest.py,
 `pytest.register_assert_rewrite("queuecore.testing.contract")`.
 """

@@ -17,12 +17,13 @@ from queuecore.testing.contract.kit import (
     create_topic,
     hold,
     new_name,
+    place_of,
     places,
     send_all,
     take,
 )
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 
 class ConsumingContract(ContractKit):
@@ -57,15 +58,15 @@ class ConsumingContract(ContractKit):
         assert {record.data for record in wait_until(next_records)} == {b"new"}
 
     def test_a_consumer_says_what_it_is(
-        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        consumer = provider.consumer(group, inner[0].topic)
-        assert (consumer.topic, consumer.partitions, consumer.is_stopped) == (inner[0].topic, frozenset(), False)
+        consumer = provider.consumer(group, queue[0].topic)
+        assert (consumer.topic, consumer.partitions, consumer.is_stopped) == (queue[0].topic, frozenset(), False)
         consumer.stop()
         assert consumer.is_stopped
-        subscribed = consumers(provider, group, inner)
+        subscribed = consumers(provider, group, queue)
         assert subscribed.topic == ""
-        hold({subscribed: set(places(inner)).__eq__})
+        hold({subscribed: set(places(queue)).__eq__})
         subscribed.stop()
         assert (subscribed.partitions, subscribed.is_stopped) == (frozenset(), True)
         subscribed.stop()
@@ -129,19 +130,19 @@ class ConsumingContract(ContractKit):
         assert [record.data for record in take(consumer, 2)] == [b"1", b"2"]
 
     def test_unsubscribing_releases_and_commits_nothing(
-        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        send_all(provider, inner[0], b"0")
-        consumer = consumers(provider, group, [inner[0]])
+        send_all(provider, queue[0], b"0")
+        consumer = consumers(provider, group, [queue[0]])
         take(consumer, 1)
         consumer.unsubscribe()
         assert (consumer.partitions, consumer.is_stopped) == (frozenset(), False)
         with pytest.raises(QueueError):
             consumer.poll(0)
         with pytest.raises(NotOwner):
-            consumer.commit({inner[0].place: 1})
-        assert provider.admin().committed_offsets({group: [inner[0].place]}) == {group: {}}
-        consumer.subscribe([inner[0]])
+            consumer.commit({queue[0].place: 1})
+        assert provider.admin().committed_offsets({group: [queue[0].place]}) == {group: {}}
+        consumer.subscribe([queue[0]])
         assert len(take(consumer, 1)) == 1
 
     def test_one_poll_gives_a_pack_at_most(
@@ -161,62 +162,63 @@ class ConsumingContract(ContractKit):
         assert max(packs) <= 100
 
     def test_one_poll_gives_so_many_bytes_of_a_partition_or_one_record(
-        self, open_provider: OpenProvider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+        self, open_provider: OpenProvider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
         provider = open_provider(consuming=ConsumerOptions(max_partition_fetch_bytes=2_500))
         sizes = [1_000, 1_000, 1_000, 4_000, 500, 500, 500]
-        for info in inner[:2]:
+        for info in queue[:2]:
             send_all(provider, info, *map(bytes, sizes))
-        consumer = consumers(provider, group, inner[:2])
-        given: dict[int, list[int]] = {0: [], 1: []}
+        consumer = consumers(provider, group, queue[:2])
+        given: dict[ProviderPartition, list[int]] = {place: [] for place in places(queue[:2])}
 
         def all_came() -> bool:
             records = consumer.poll(POLL_MS)
-            for number, so_far in given.items():
-                pack = [one.size for one in records if one.partition == number]
+            for place, so_far in given.items():
+                pack = [one.size for one in records if place_of(one) == place]
                 assert sum(pack) <= 2_500 or len(pack) == 1
                 so_far += pack
             return all(len(so_far) >= len(sizes) for so_far in given.values())
 
         wait_until(all_came)
-        assert given == {0: sizes, 1: sizes}
+        assert given == dict.fromkeys(places(queue[:2]), sizes)
 
-    def test_partitions_inside_a_topic_are_apart(
-        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+    def test_partitions_are_apart(
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        for info in inner:
-            send_all(provider, info, b"%d-0" % info.provider_partition, b"%d-1" % info.provider_partition)
-        consumer = consumers(provider, group, [inner[1]])
+        for number, info in enumerate(queue):
+            send_all(provider, info, b"%d-0" % number, b"%d-1" % number)
+        consumer = consumers(provider, group, [queue[1]])
         records = take(consumer, 2)
-        assert [(one.partition, one.offset, one.data) for one in records] == [(1, 0, b"1-0"), (1, 1, b"1-1")]
-        consumer.commit({inner[1].place: 2})
-        committed = provider.admin().committed_offsets({group: places(inner)})
-        assert committed == {group: {inner[1].place: 2}}
+        assert [(place_of(one), one.offset) for one in records] == [(queue[1].place, 0), (queue[1].place, 1)]
+        assert [one.data for one in records] == [b"1-0", b"1-1"]
+        consumer.commit({queue[1].place: 2})
+        committed = provider.admin().committed_offsets({group: places(queue)})
+        assert committed == {group: {queue[1].place: 2}}
 
-    def test_one_consumer_may_read_all_partitions_of_a_topic(
-        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+    def test_one_consumer_may_read_all_partitions(
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        for info in inner:
+        for info in queue:
             send_all(provider, info, *[b"x"] * 400)
-        consumer = consumers(provider, group, inner)
+        consumer = consumers(provider, group, queue)
         records = take(consumer, 1_200)
-        for number in range(3):
-            assert [one.offset for one in records if one.partition == number] == list(range(400))
-        consumer.commit({inner[0].place: 400, inner[2].place: 7})
-        committed = provider.admin().committed_offsets({group: places(inner)})
-        assert committed == {group: {inner[0].place: 400, inner[2].place: 7}}
+        for place in places(queue):
+            assert [one.offset for one in records if place_of(one) == place] == list(range(400))
+        consumer.commit({queue[0].place: 400, queue[2].place: 7})
+        committed = provider.admin().committed_offsets({group: places(queue)})
+        assert committed == {group: {queue[0].place: 400, queue[2].place: 7}}
 
     def test_a_commit_of_everything_is_of_everything_polled(
-        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        send_all(provider, inner[0], b"0", b"1")
-        send_all(provider, inner[1], b"0")
-        consumer = consumers(provider, group, inner)
+        send_all(provider, queue[0], b"0", b"1")
+        send_all(provider, queue[1], b"0")
+        consumer = consumers(provider, group, queue)
         take(consumer, 3)
-        send_all(provider, inner[0], b"not polled")
+        send_all(provider, queue[0], b"not polled")
         consumer.commit()
-        committed = provider.admin().committed_offsets({group: places(inner)})
-        assert committed == {group: {inner[0].place: 2, inner[1].place: 1}}
+        committed = provider.admin().committed_offsets({group: places(queue)})
+        assert committed == {group: {queue[0].place: 2, queue[1].place: 1}}
 
     def test_only_offsets_there_are_can_be_committed(
         self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
@@ -234,9 +236,9 @@ class ConsumingContract(ContractKit):
         consumer.commit({info.place: 2})
 
     def test_a_paused_partition_gives_nothing_until_it_is_resumed(
-        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        held, apart = inner[:2], inner[2]
+        held, apart = queue[:2], queue[2]
         consumer = consumers(provider, group, held)
         hold({consumer: set(places(held)).__eq__})
         consumer.pause([held[0].place])
@@ -251,19 +253,19 @@ class ConsumingContract(ContractKit):
             consumer.pause([apart.place])
 
     def test_a_consumer_may_go_to_any_offset_of_what_it_holds(
-        self, provider: Provider, inner: list[TopicPartitionInfo], group: str, consumers: Subscribe
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
-        send_all(provider, inner[0], b"0", b"1", b"2", b"3")
-        consumer = consumers(provider, group, [inner[0]])
+        send_all(provider, queue[0], b"0", b"1", b"2", b"3")
+        consumer = consumers(provider, group, [queue[0]])
         take(consumer, 4)
-        consumer.seek(inner[0].place, 1)
+        consumer.seek(queue[0].place, 1)
         assert [record.data for record in take(consumer, 3)] == [b"1", b"2", b"3"]
-        consumer.seek(inner[0].place, 3)
+        consumer.seek(queue[0].place, 3)
         assert [record.data for record in take(consumer, 1)] == [b"3"]
         with pytest.raises(NotOwner):
-            consumer.seek(inner[1].place, 0)
+            consumer.seek(queue[1].place, 0)
         with pytest.raises(OffsetOutOfRange):
-            consumer.seek(inner[0].place, -1)
+            consumer.seek(queue[0].place, -1)
 
     def test_saying_that_it_works_takes_no_records(
         self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe

@@ -40,6 +40,7 @@ class Subscribe(Protocol):
         *,
         topic: str = "",
         listener: AssignmentListener | None = None,
+        member_id: str | None = None,
     ) -> QueueConsumer: ...
 
 
@@ -96,6 +97,10 @@ def create_topic(provider: Provider, spec: TopicSpec) -> list[TopicPartitionInfo
     """Create it; its partitions."""
     provider.admin().create_topics([spec])
     return [TopicPartitionInfo(spec.name, number, use_internal_partition=True) for number in range(spec.partitions)]
+
+
+def place_of(record: Record) -> ProviderPartition:
+    return ProviderPartition(record.topic, record.partition)
 
 
 def places(infos: Iterable[TopicPartitionInfo]) -> list[ProviderPartition]:
@@ -162,8 +167,8 @@ def accept(consumers: list[QueueConsumer], count: int) -> list[tuple[QueueConsum
     def enough() -> bool:
         for consumer in consumers:
             records = consumer.poll(POLL_MS)
-            for place in {ProviderPartition(record.topic, record.partition) for record in records}:
-                of_place = [one for one in records if (one.topic, one.partition) == place]
+            for place in set(map(place_of, records)):
+                of_place = [one for one in records if place_of(one) == place]
                 try:
                     consumer.commit({place: of_place[-1].offset + 1})
                 except NotOwner:
@@ -178,9 +183,15 @@ def accept(consumers: list[QueueConsumer], count: int) -> list[tuple[QueueConsum
 class ContractKit:
     """Subclasses give `open_provider`."""
 
+    # Whether a queue's partitions are inside one topic, or each is a topic of its own.
+    use_internal_partition: ClassVar[bool] = False
+
     # A session that ends soon, to see what becomes of a consumer that is silent for longer. None where a consumer that
     # only stops polling counts as alive for longer than a test can wait.
     short_session_ms: ClassVar[int | None] = 500
+
+    # Whether work from before a loss is told from that of today, when the partition is back.
+    knows_work_from_before: ClassVar[bool] = True
 
     # Whether offsets that are committed are compared with the partition's end.
     knows_ends: ClassVar[bool] = True
@@ -203,10 +214,13 @@ class ContractKit:
 
     @pytest.fixture
     def info(self, provider: Provider) -> TopicPartitionInfo:
-        """A partition that is a topic of its own."""
-        info = TopicPartitionInfo(new_name(), 0)
-        provider.admin().create_topics([TopicSpec(info.full_topic_name)])
-        return info
+        """One partition of a queue. Inside a topic it is not the first."""
+        return self.create_queue(provider, 2)[1]
+
+    @pytest.fixture
+    def queue(self, provider: Provider) -> list[TopicPartitionInfo]:
+        """A queue's partitions, of which there are three."""
+        return self.create_queue(provider, 3)
 
     @pytest.fixture
     def inner(self, provider: Provider) -> list[TopicPartitionInfo]:
@@ -224,10 +238,19 @@ class ContractKit:
                 *,
                 topic: str = "",
                 listener: AssignmentListener | None = None,
+                member_id: str | None = None,
             ) -> QueueConsumer:
-                consumer = provider.consumer(group, topic)
+                consumer = provider.consumer(group, topic, member_id=member_id)
                 stack.callback(consumer.stop)
                 consumer.subscribe(partitions, listener)
                 return consumer
 
             yield subscribe
+
+    def create_queue(self, provider: Provider, partitions: int) -> list[TopicPartitionInfo]:
+        """Create the topics of a queue with so many partitions; the partitions."""
+        inside, name = self.use_internal_partition, new_name()
+        infos = [TopicPartitionInfo(name, number, use_internal_partition=inside) for number in range(partitions)]
+        each = partitions if inside else 1
+        provider.admin().create_topics([TopicSpec(topic, each) for topic in {info.full_topic_name for info in infos}])
+        return infos

@@ -15,18 +15,18 @@ class LookingContract(ContractKit):
     """Reading without a group, and offsets."""
 
     def test_a_reader_reads_from_any_offset_and_commits_nothing(
-        self, provider: Provider, inner: list[TopicPartitionInfo]
+        self, provider: Provider, queue: list[TopicPartitionInfo]
     ) -> None:
-        send_all(provider, inner[2], *[b"%d" % number for number in range(10)])
-        place = inner[2].place
+        send_all(provider, queue[2], *[b"%d" % number for number in range(10)])
+        place = queue[2].place
         with closing(provider.reader()) as reader:
             assert [one.offset for one in reader.read(place, 0, 100)] == list(range(10))
             assert [one.data for one in reader.read(place, 4, 3)] == [b"4", b"5", b"6"]
             assert [one.data for one in reader.read(place, 7, 100)] == [b"7", b"8", b"9"]
             assert reader.read(place, 10, 100) == []
-            send_all(provider, inner[2], b"10")
+            send_all(provider, queue[2], b"10")
             assert [one.data for one in reader.read(place, 10, 100)] == [b"10"]
-            assert reader.read(inner[0].place, 0, 100) == []
+            assert reader.read(queue[0].place, 0, 100) == []
 
     def test_a_reader_says_what_is_not_there(self, provider: Provider, info: TopicPartitionInfo) -> None:
         send_all(provider, info, b"0")
@@ -41,12 +41,12 @@ class LookingContract(ContractKit):
             with pytest.raises(UnknownTopic):
                 reader.read(ProviderPartition("contract-there-is-no-such-topic", 0), 0, 10)
             with pytest.raises(UnknownTopic):
-                reader.read(ProviderPartition(info.full_topic_name, 1), 0, 10)
+                reader.read(ProviderPartition(info.full_topic_name, 2), 0, 10)
 
-    def test_the_admin_knows_beginning_and_end(self, provider: Provider, inner: list[TopicPartitionInfo]) -> None:
-        send_all(provider, inner[0], b"0", b"1")
-        send_all(provider, inner[2], b"0")
-        places = [info.place for info in inner]
+    def test_the_admin_knows_beginning_and_end(self, provider: Provider, queue: list[TopicPartitionInfo]) -> None:
+        send_all(provider, queue[0], b"0", b"1")
+        send_all(provider, queue[2], b"0")
+        places = [info.place for info in queue]
         admin = provider.admin()
         assert list(admin.beginning_offsets(places).values()) == [0, 0, 0]
         assert admin.end_offsets(places) == dict(zip(places, [2, 0, 1], strict=True))

@@ -10,6 +10,7 @@ import pytest
 from queuecore.errors import NotOwner, NotSupported, ProducerFenced, QueueError, UnknownTopic
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import Provider, TransactionalProducer
+from queuecore.providers.options import ConsumerOptions, ProducerOptions
 from queuecore.testing.contract.kit import ContractKit, OpenProvider, Subscribe, places, read_all, send_all, take
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import TopicPartitionInfo
@@ -48,7 +49,7 @@ class TransactionsContract(ContractKit):
         provider: Provider,
         transactional: TransactionalProducer,
         info: TopicPartitionInfo,
-        inner: Infos,
+        queue: Infos,
         group: str,
         consumers: Subscribe,
     ) -> None:
@@ -56,16 +57,16 @@ class TransactionsContract(ContractKit):
         consumer = consumers(provider, group, [info])
         take(consumer, 3)
         with transactional.begin() as transaction:
-            for target in inner:
+            for target in queue:
                 transaction.send(target, QueueMessage(b"key", b"a", {"producerId": b"here"}))
                 transaction.send(target, QueueMessage(None, b"b"))
             transaction.commit_offsets(consumer, {info.place: 2})
-            assert [read_all(provider, place) for place in places(inner)] == [[], [], []]
+            assert [read_all(provider, place) for place in places(queue)] == [[], [], []]
             assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
-        wait_until(lambda: all(read_all(provider, place) == [b"a", b"b"] for place in places(inner)))
+        wait_until(lambda: all(read_all(provider, place) == [b"a", b"b"] for place in places(queue)))
         assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 2}}
         with closing(provider.reader()) as reader:
-            [first, _] = reader.read(inner[0].place, 0, 2)
+            [first, _] = reader.read(queue[0].place, 0, 2)
         assert (first.key, dict(first.headers)) == (b"key", {"producerId": b"here"})
 
     def test_what_is_aborted_was_never_there(
@@ -73,7 +74,7 @@ class TransactionsContract(ContractKit):
         provider: Provider,
         transactional: TransactionalProducer,
         info: TopicPartitionInfo,
-        inner: Infos,
+        queue: Infos,
         group: str,
         consumers: Subscribe,
     ) -> None:
@@ -83,22 +84,22 @@ class TransactionsContract(ContractKit):
 
         def fail() -> None:
             with transactional.begin() as transaction:
-                transaction.send(inner[0], QueueMessage(None, b"left by an exception"))
+                transaction.send(queue[0], QueueMessage(None, b"left by an exception"))
                 transaction.commit_offsets(consumer, {info.place: 1})
                 raise _ABug
 
         with pytest.raises(_ABug):
             fail()
         with transactional.begin() as transaction:
-            transaction.send(inner[0], QueueMessage(None, b"aborted by hand"))
+            transaction.send(queue[0], QueueMessage(None, b"aborted by hand"))
             transaction.abort()
-        send_all(provider, inner[0], b"sent without a transaction")
+        send_all(provider, queue[0], b"sent without a transaction")
         with transactional.begin() as transaction:
-            transaction.send(inner[0], QueueMessage(None, b"committed"))
-        reading = consumers(provider, f"{group}-reading", inner)
+            transaction.send(queue[0], QueueMessage(None, b"committed"))
+        reading = consumers(provider, f"{group}-reading", queue)
         expected = [b"sent without a transaction", b"committed"]
         assert [record.data for record in take(reading, 2)] == expected
-        assert read_all(provider, inner[0].place) == expected
+        assert read_all(provider, queue[0].place) == expected
         assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
 
     def test_a_message_that_cannot_be_stored_undoes_its_transaction(
@@ -118,7 +119,7 @@ class TransactionsContract(ContractKit):
         provider: Provider,
         transactional: TransactionalProducer,
         info: TopicPartitionInfo,
-        inner: Infos,
+        queue: Infos,
         group: str,
         consumers: Subscribe,
     ) -> None:
@@ -126,15 +127,84 @@ class TransactionsContract(ContractKit):
         consumer = consumers(provider, group, [info])
         take(consumer, 1)
         transaction = transactional.begin()
-        transaction.send(inner[0], QueueMessage(None, b"of a consumer that has stopped"))
+        transaction.send(queue[0], QueueMessage(None, b"of a consumer that has stopped"))
         consumer.stop()
         with pytest.raises(NotOwner):
             transaction.commit_offsets(consumer, {info.place: 1})
         transaction.abort()
         with transactional.begin() as transaction:
-            transaction.send(inner[0], QueueMessage(None, b"next"))
-        assert wait_until(lambda: read_all(provider, inner[0].place)) == [b"next"]
+            transaction.send(queue[0], QueueMessage(None, b"next"))
+        assert wait_until(lambda: read_all(provider, queue[0].place)) == [b"next"]
         assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
+
+    def test_one_transaction_commits_offsets_of_several_partitions(
+        self,
+        provider: Provider,
+        transactional: TransactionalProducer,
+        info: TopicPartitionInfo,
+        queue: Infos,
+        group: str,
+        consumers: Subscribe,
+    ) -> None:
+        for number, source in enumerate(queue):
+            send_all(provider, source, b"%d-0" % number, b"%d-1" % number)
+        consumer = consumers(provider, group, queue)
+        records = take(consumer, 6)
+        with transactional.begin() as transaction:
+            for record in records:
+                transaction.send(info, QueueMessage(None, record.data))
+            transaction.commit_offsets(consumer, {queue[0].place: 2})
+            transaction.commit_offsets(consumer, {queue[1].place: 2, queue[2].place: 1})
+        copied = wait_until(lambda: read_all(provider, info.place))
+        assert sorted(copied) == [b"0-0", b"0-1", b"1-0", b"1-1", b"2-0", b"2-1"]
+        committed = provider.admin().committed_offsets({group: places(queue)})[group]
+        assert committed == {queue[0].place: 2, queue[1].place: 2, queue[2].place: 1}
+
+    @pytest.mark.parametrize("member_id", ["reader", None], ids=["displaced", "silent for too long"])
+    def test_the_transaction_of_a_consumer_that_lost_its_partition_takes_no_effect(
+        self,
+        open_provider: OpenProvider,
+        transactional: TransactionalProducer,
+        info: TopicPartitionInfo,
+        queue: Infos,
+        group: str,
+        consumers: Subscribe,
+        member_id: str | None,
+    ) -> None:
+        if self.short_session_ms is None:
+            pytest.skip("here a consumer that only stops polling lives for longer than a test can wait")
+        provider = open_provider(consuming=ConsumerOptions(session_timeout_ms=self.short_session_ms))
+        send_all(provider, info, b"0", b"1")
+        older = consumers(provider, group, [info], member_id=member_id)
+        take(older, 2)
+        newer = consumers(provider, group, [info], member_id=member_id)
+        take(newer, 2)
+        newer.commit({info.place: 1})
+
+        def commit_too_late() -> None:
+            with transactional.begin() as transaction:
+                transaction.send(queue[0], QueueMessage(None, b"of the displaced"))
+                transaction.commit_offsets(older, {info.place: 2})
+
+        with pytest.raises(NotOwner):
+            commit_too_late()
+        with transactional.begin() as transaction:
+            transaction.send(queue[0], QueueMessage(None, b"next"))
+        assert wait_until(lambda: read_all(provider, queue[0].place)) == [b"next"]
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 1}}
+
+    def test_a_transaction_may_be_larger_than_the_buffer(
+        self, open_provider: OpenProvider, transactional_id: str, info: TopicPartitionInfo
+    ) -> None:
+        size = ProducerOptions().max_request_size
+        provider = open_provider(producing=ProducerOptions(buffer_memory=size))
+        producer = provider.transactional_producer(transactional_id)
+        data = [b"%d" % number + bytes(size // 4) for number in range(16)]
+        with producer.begin() as transaction:
+            for one in data:
+                transaction.send(info, QueueMessage(None, one))
+        assert wait_until(lambda: read_all(provider, info.place)) == data
+        producer.stop()
 
     def test_there_is_one_transaction_at_a_time_and_it_ends_once(self, transactional: TransactionalProducer) -> None:
         transaction = transactional.begin()

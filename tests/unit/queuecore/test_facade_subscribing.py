@@ -418,7 +418,7 @@ class TestErrors:
         def be_broken(*_: object) -> None:
             raise RuntimeError("a defect")
 
-        monkeypatch.setattr(Attempts, "_context", be_broken)
+        monkeypatch.setattr(Attempts, "_attempt", be_broken)
         subscription = queues.subscribe("orders", desk, group="g")
         publish(queues, "1")
         with pytest.raises(RuntimeError, match="a defect"):

@@ -28,7 +28,8 @@ from queuecore import (
     send_and_wait,
 )
 from queuecore.catalogue import Scope, catalogue
-from queuecore.config.queue_tree import CoreSettings, KafkaSettings, PartitionSettings, QueueSettings
+from queuecore.config.provider_settings import KafkaSettings
+from queuecore.config.queue_tree import CoreSettings, PartitionSettings, QueueSettings
 from queuecore.factories.channels import SENDS
 from queuecore.factories.kinds import KINDS
 from queuecore.providers.memory import MemoryProvider
@@ -123,9 +124,9 @@ class TestChoosing:
         with pytest.raises(ConfigurationError, match="the provider log needs folder"):
             queue_factory("monolith", CORE, "log")
 
-    def test_nobody_who_wants_tls_talks_in_the_clear(self) -> None:
-        settings = replace(DEFAULTS, kafka=KafkaSettings(ssl_enabled=True))
-        with pytest.raises(NotSupported, match="nothing here reaches Kafka over TLS yet"):
+    def test_how_kafka_is_reached_is_checked_at_once(self) -> None:
+        settings = replace(DEFAULTS, kafka=KafkaSettings(ssl_enabled=True, ssl_ca_location="nowhere.pem"))
+        with pytest.raises(ConfigurationError, match=r"KafkaSecurity\.ca .* is 'nowhere\.pem', where there is no file"):
             queue_factory("microservices", CORE, "kafka", settings=settings)
 
     def test_a_service_type_may_be_written_as_the_platform_does(self) -> None:
@@ -268,9 +269,9 @@ class Recording(MemoryProvider):
         super().__init__()
         self.consumers: list[tuple[str, str]] = []
 
-    def consumer(self, group: str, topic: str = "") -> Any:
+    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> Any:
         self.consumers.append((group, topic))
-        return super().consumer(group, topic)
+        return super().consumer(group, topic, member_id=member_id)
 
 
 class TestWorking:

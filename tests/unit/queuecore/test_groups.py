@@ -150,6 +150,37 @@ def test_only_a_new_plan_is_a_new_generation_and_only_a_change_a_new_version() -
     assert (state.generation, state.version) == (seen[0] + 1, seen[1] + 2)
 
 
+def test_who_joins_with_the_same_member_id_gets_what_the_one_before_had() -> None:
+    state = GroupState()
+    for member in ("a", "b"):
+        state.join(member, whole("t"), {"t": 4}, member_id=f"the-{member}")
+    settle(state, "a", "b")
+    had, kept = state.sync("a").owned, state.sync("b").owned
+    state.join("c", whole("t"), {"t": 4}, member_id="the-a")
+    assert not state.is_member("a")
+    assert state.is_displaced("a", "the-a")
+    assert not state.is_displaced("b", "the-b")
+    assert not state.is_owner("a", had)
+    assert state.take("c") == had
+    assert (state.sync("b").owned, state.sync("b").revoked) == (kept, frozenset())
+
+
+def test_a_member_id_is_free_when_its_member_is_gone() -> None:
+    state = GroupState()
+    state.join("a", whole("t"), {"t": 1}, member_id="the-a")
+    state.join("b", whole("t"), {"t": 1}, member_id="the-a")
+    state.leave("b")
+    assert not state.is_displaced("a", "the-a")
+    assert (state.members, state.member_ids) == ({}, {})
+
+
+def test_a_stored_group_knows_its_members_ids() -> None:
+    state = GroupState()
+    state.join("a", whole("t"), {"t": 1}, member_id="the-a")
+    state.join("b", whole("t"), {"t": 1})
+    assert from_json(to_json(state)).member_ids == {"a": "the-a"}
+
+
 def test_a_description_says_who_reads_what() -> None:
     state = GroupState()
     state.join("a", whole("t"), {"t": 1})
@@ -180,10 +211,11 @@ class GroupMachine(RuleBasedStateMachine):
         # What each member was told to give up, as it knew it then.
         self.told: dict[str, frozenset[ProviderPartition]] = {}
 
-    @rule(member=members, wants=all_wants)
-    def join(self, member: str, wants: Wants) -> None:
-        self.state.join(member, wants, self.counts)
+    @rule(member=members, wants=all_wants, member_id=st.sampled_from([None, "one", "other"]))
+    def join(self, member: str, wants: Wants, member_id: str | None) -> None:
+        self.state.join(member, wants, self.counts, member_id)
         assert self.state.sync(member).owned == frozenset()
+        assert not self.state.is_displaced(member, member_id)
 
     @rule(member=members)
     def leave(self, member: str) -> None:
@@ -198,6 +230,12 @@ class GroupMachine(RuleBasedStateMachine):
     def topics_change(self, counts: dict[str, int]) -> None:
         self.counts.update(counts)
         self.state.topics_changed(counts)
+
+    @invariant()
+    def no_two_members_have_the_same_id(self) -> None:
+        ids = self.state.member_ids
+        assert ids.keys() <= self.state.members.keys()
+        assert len(set(ids.values())) == len(ids)
 
     @rule(member=members)
     def look(self, member: str) -> None:

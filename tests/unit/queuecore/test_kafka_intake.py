@@ -1,7 +1,8 @@
 """What is given out of what has been fetched."""
 
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
+from queuecore.messages import Record
 from queuecore.providers.kafka.intake import Intake
 from queuecore.topics import ProviderPartition
 
@@ -10,11 +11,12 @@ ZERO = ProviderPartition("topic", 0)
 
 
 def message(partition: int, offset: int, size: int = 1) -> Message:
-    return Message(topic="topic", partition=partition, offset=offset, value=bytes(size))
+    when = (TIMESTAMP_CREATE_TIME, 5)
+    return Message(topic="topic", partition=partition, offset=offset, value=bytes(size), timestamp=when)
 
 
-def offsets(messages: list[Message]) -> list[tuple[int | None, int | None]]:
-    return [(one.partition(), one.offset()) for one in messages]
+def offsets(records: list[Record]) -> list[tuple[int, int]]:
+    return [(one.partition, one.offset) for one in records]
 
 
 def test_all_of_it_if_it_fits() -> None:

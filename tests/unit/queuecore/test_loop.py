@@ -13,7 +13,7 @@ from queuecore.consuming.handlers import Handler, HandlerContext
 from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
 from queuecore.deadletter.envelope import FailureStory, original_headers, read_story
 from queuecore.deadletter.fitting import DATA_LEFT_OUT
-from queuecore.errors import UnknownTopic
+from queuecore.errors import NotOwner, UnknownTopic
 from queuecore.messages import QueueMessage, Record
 from queuecore.processing import RetryFailed
 from queuecore.providers.base import TopicSpec
@@ -22,7 +22,7 @@ from queuecore.providers.log.consumer import LogConsumer
 from queuecore.providers.options import ProducerOptions
 from queuecore.sending import send_and_wait
 from queuecore.testing.clock import ManualClock
-from queuecore.testing.waiting import DEADLINE_S
+from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import ServiceType, TopicPartitionInfo, dead_letter_partition
 
 INFO = TopicPartitionInfo("tb_rule_engine", 3)
@@ -297,3 +297,28 @@ def test_a_long_pack_is_committed_on_the_way_and_its_group_hears_of_it(
     desk.send("a", "b", "c", "d")
     desk.run(until=4)
     assert words == [2, 4]
+
+
+def test_one_that_was_displaced_stands_by(desk: Desk) -> None:
+    desk.send("a", "b")
+    other = desk.provider.consumer(SPEC.group, member_id=SPEC.member_id)
+
+    def displace(desk: Desk, record: Record, context: HandlerContext) -> None:
+        if len(desk.handled) == 1:
+            other.subscribe([INFO])
+            wait_until(lambda: other.poll(25))
+
+    desk.handle = displace
+    loop = PartitionLoop(SPEC, desk.provider, desk._handler(), desk, desk.clock)
+    desk.stop, desk._until = loop.stop, 3
+    with pytest.raises(NotOwner):
+        loop.run()
+    assert desk.committed() is None
+    standing_by = threading.Thread(target=loop.run)
+    standing_by.start()
+    wait_until(lambda: len(desk.provider.admin().groups()[SPEC.group].members) == 2)
+    other.poll(25)
+    other.commit({PLACE: 1})
+    other.stop()
+    standing_by.join(DEADLINE_S)
+    assert (desk.handled[-1], desk.committed()) == (("b", 1), 2)

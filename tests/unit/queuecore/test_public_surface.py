@@ -43,6 +43,7 @@ SURFACE = {
     },
     "providers": {
         *("open_provider", "Provider", "Capabilities", "ProducerOptions", "ConsumerOptions"),
+        *("KafkaOptions", "KafkaSecurity"),
         *("QueueProducer", "QueueConsumer", "QueueReader", "QueueAdmin", "AssignmentListener"),
         *("TransactionalProducer", "Transaction", "MemoryProvider", "MemoryStorage"),
         *("TopicSpec", "TopicDescription", "PartitionDescription", "GroupDescription"),
