@@ -4,6 +4,9 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 NAME ?= log
+# Those of `make bench NAME=kafka` whose requirements clash with ours.
+PEERS := arroyo faust quix
+installed-for-kafka := $(PEERS:%=var/peers/%/.complete)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test test-full lint format bench services lock reference proto screenshots clean
@@ -32,7 +35,7 @@ test-full: test-needs ## run all tests, the long tiers as well
 # In CI a missing service is a failure; elsewhere its tests are skipped and the summary says why.
 .PHONY: test-needs
 test-needs: $(BIN)/.dev
-	@scripts/require $(if $(filter true,$(CI)),,--optional) java maven postgresql redis chromium
+	@scripts/require $(if $(filter true,$(CI)),,--optional) java maven postgresql redis chromium openssl kcat
 
 lint: $(BIN)/.dev ## check everything that needs no running; changes nothing
 	$(BIN)/ruff check .
@@ -46,8 +49,8 @@ format: $(BIN)/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(BIN)/.bench ## measure one group beside its peers: make bench NAME=log
-	@scripts/require --optional redis
+bench: $(BIN)/.bench $(installed-for-$(NAME)) ## measure one group beside its peers: make bench NAME=log
+	@scripts/require --optional $(if $(filter kafka,$(NAME)),java maven,redis)
 	$(BIN)/python -m tests.benchmarks $(NAME)
 
 reference: $(BIN)/.dev ## make the generated documentation
@@ -65,6 +68,8 @@ lock: $(BIN)/.dev ## choose newest versions within pyproject.toml and lock them
 	$(BIN)/uv pip compile pyproject.toml $(LOCK) --upgrade -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml $(LOCK) --extra dev -c requirements.lock --upgrade -o requirements-dev.lock
 	$(BIN)/uv pip compile pyproject.toml $(LOCK) --extra bench -c requirements.lock --upgrade -o requirements-bench.lock
+	for peer in $(PEERS:%=tests/benchmarks/peers/kafka/%); do \
+		$(BIN)/uv pip compile $$peer.in $(LOCK) --upgrade -o $$peer.lock || exit 1; done
 	$(BIN)/uv pip freeze | grep '^uv==' | $(BIN)/uv pip compile - $(LOCK) -o requirements-setup.lock
 
 LOCK := --python-version 3.11 --generate-hashes --no-header --quiet
@@ -90,3 +95,9 @@ $(BIN)/.dev: requirements-dev.lock | $(BIN)/.runtime
 $(BIN)/.bench: requirements-bench.lock | $(BIN)/.dev
 	$(BIN)/uv pip install --quiet --compile-bytecode --require-hashes -r requirements-bench.lock
 	@touch $@
+
+# A peer that cannot be installed is left out, and the table says so.
+var/peers/%/.complete: tests/benchmarks/peers/kafka/%.lock | $(BIN)/.bench
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python var/peers/$* && \
+		$(BIN)/uv pip install --quiet --compile-bytecode --require-hashes --python var/peers/$*/bin/python -r $< && \
+		touch $@ || echo "$* cannot be installed, and is not measured"

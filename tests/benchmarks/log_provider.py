@@ -4,17 +4,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from queuecore.errors import QueueError
-from queuecore.messages import QueueMessage, RecordMetadata
+from queuecore.messages import QueueMessage
 from queuecore.providers.base import QueueConsumer, TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.options import Acks, ProducerOptions
 from queuecore.topics import TopicPartitionInfo
-from tests.benchmarks.workload import Tally, check_count
+from tests.benchmarks.acknowledging import send_and_count
+from tests.benchmarks.workload import Tally
 
 TOPIC = "bench"
 GROUP = "bench"
-FLUSH_TIMEOUT_S = 600
 POLL_MS = 1_000
 
 
@@ -45,12 +44,7 @@ def subscribed(provider: LogProvider, info: TopicPartitionInfo = FIRST) -> Itera
 
 def send_all(provider: LogProvider, sent: Sequence[QueueMessage], info: TopicPartitionInfo = FIRST) -> None:
     """From the first send to the last acknowledgement."""
-    acknowledgements = _Acknowledgements()
-    producer = provider.producer()
-    for message in sent:
-        producer.send(info, message, acknowledgements.take)
-    producer.flush(FLUSH_TIMEOUT_S)
-    acknowledgements.check(len(sent))
+    send_and_count(provider.producer(), info, sent)
 
 
 def consume_all(consumer: QueueConsumer, tally: Tally, info: TopicPartitionInfo = FIRST) -> None:
@@ -60,21 +54,3 @@ def consume_all(consumer: QueueConsumer, tally: Tally, info: TopicPartitionInfo 
         tally.take([record.data for record in records])
         consumer.commit({place: records[-1].offset + 1})
     tally.check()
-
-
-class _Acknowledgements:
-    """Counts callbacks, which all come from the producer's one thread."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._error: QueueError | None = None
-
-    def take(self, _metadata: RecordMetadata | None, error: QueueError | None) -> None:
-        self._count += 1
-        if error is not None:
-            self._error = error
-
-    def check(self, expected: int) -> None:
-        if self._error is not None:
-            raise self._error
-        check_count("log, acknowledgements", self._count, expected)

@@ -95,6 +95,17 @@ class Tally:
         check_count(f"{self._what}, bytes", self._bytes, self._expected * PAYLOAD_BYTES)
 
 
+def rate_behind_first(tally: Tally, messages: int, take_pack: Callable[[], object]) -> float:
+    """Messages per second from now on, when the first pack is through, until all have been taken."""
+    settle()
+    first, started = tally.count, time.perf_counter()
+    while not tally.is_complete:
+        take_pack()
+    took_s = time.perf_counter() - started
+    tally.check()
+    return (messages - first) / took_s
+
+
 def check_count(what: str, count: int, expected: int) -> None:
     """A rate counts only when every message arrived."""
     if count != expected:
