@@ -5,8 +5,8 @@ decoded where they are touched.
 """
 
 import struct
+from collections import namedtuple
 from collections.abc import Mapping
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -76,9 +76,12 @@ class SingleSource(NamedTuple):
         return self.the_headers
 
 
+_Items = namedtuple("_Items", "_0 _1 _2 _3 _4 _5 _6 _7 _8", rename=True)
+
+
 def item(index: int) -> Any:
-    """An attribute that is this item of a tuple: read without a call of Python's own."""
-    return property(itemgetter(index))
+    """An attribute that is this item of a tuple. It is a named tuple's own, which is read without any call."""
+    return getattr(_Items, f"_{index}")
 
 
 class Record(tuple[int, int, bytes, int, RecordSource]):

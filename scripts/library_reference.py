@@ -91,8 +91,12 @@ def _members(thing: type) -> Iterator[Member]:
         if name.startswith("_") and name != "__call__":
             continue
         if isinstance(value, property):
-            shown = _annotation(inspect.signature(_function(value.fget)).return_annotation)
-            yield Member(name, f"{name}: {shown}", value.fget.__doc__ or "")
+            if name in inspect.get_annotations(thing):
+                shown = _annotation(inspect.get_annotations(thing)[name])
+            else:
+                shown = _annotation(inspect.signature(_function(value.fget)).return_annotation)
+            documented = inspect.isfunction(value.fget) and value.fget.__doc__
+            yield Member(name, f"{name}: {shown}", documented or "")
         elif isinstance(value, classmethod):
             yield Member(name, _signature(name, value.__func__), value.__func__.__doc__ or "")
         elif inspect.isfunction(value):

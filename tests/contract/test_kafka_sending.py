@@ -189,7 +189,8 @@ class TestFatalErrors(KafkaKit):
         self, kafka_service: KafkaService, info: TopicPartitionInfo, caplog: pytest.LogCaptureFixture
     ) -> None:
         options = ProducerOptions(linger_ms=200)
-        delivery = Delivery(Connection(kafka_service.bootstrap_servers), options)
+        connection = Connection(kafka_service.bootstrap_servers)
+        delivery = Delivery(connection, options)
         producer = KafkaProducer(delivery, "")
         waiting = send(producer, info, QueueMessage(b"key", b"waits for company"))
         with caplog.at_level(logging.INFO, "queuecore"):
@@ -201,6 +202,7 @@ class TestFatalErrors(KafkaKit):
         assert [record.levelname for record in caplog.records] == ["ERROR"]
         assert "a new one takes over" in caplog.text
         delivery.stop()
+        connection.outage.close()
 
 
 def end_for_good(client: Producer) -> None:

@@ -8,7 +8,7 @@ more than the records do.
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID, SafeUUID
 
 from confluent_kafka import Message
@@ -27,6 +27,9 @@ _set_is_safe: Callable[[UUID, SafeUUID], None] = UUID.__dict__["is_safe"].__set_
 # The library types as optional what a stored message always has.
 _topic_of: Callable[[Message], str] = Message.topic  # type: ignore[assignment]
 _partition_of: Callable[[Message], int] = Message.partition  # type: ignore[assignment]
+_offset_of: Callable[[Message], int] = Message.offset  # type: ignore[assignment]
+# All but a tombstone have data.
+_data_of: Callable[[Message], bytes] = Message.value  # type: ignore[assignment]
 
 
 class KafkaRecord(Record):
@@ -42,28 +45,48 @@ class KafkaRecord(Record):
 
 
 # Of those records, what their properties would give more slowly.
-offset_of: Callable[[Record], int] = itemgetter(0)
 data_of: Callable[[Record], bytes] = itemgetter(2)
 place_of: Callable[[Record], ProviderPartition] = itemgetter(4)
 
 
-def to_records(messages: Sequence[Message]) -> list[Record]:
-    """Stored messages, in their order."""
-    data, headers = list(map(Message.value, messages)), _headers_of(messages)
+class Chunk(NamedTuple):
+    """Messages that left the library together: as records in their order, the offsets behind the last of each
+    partition, and the bytes of their data."""
+
+    records: list[Record]
+    ends: dict[ProviderPartition, int]
+    size: int
+
+
+def decode(messages: Sequence[Message]) -> Chunk:
+    """There is at least one."""
+    data, headers = list(map(_data_of, messages)), _headers_of(messages)
     if not all(data):
         for index in [index for index, one in enumerate(data) if one is None]:
             data[index], headers[index] = b"", {**headers[index], TOMBSTONE: b""}
-    offsets, times = map(Message.offset, messages), map(_time_of, map(Message.timestamp, messages))
+    offsets, times = list(map(_offset_of, messages)), map(_time_of, map(Message.timestamp, messages))
     keys = map(_known_keys.__getitem__, map(Message.key, messages))
-    columns = zip(offsets, times, data, repeat(0), *_places_of(messages), keys, headers)
-    return list(map(tuple.__new__, repeat(KafkaRecord), columns))
+    topics, numbers = list(map(_topic_of, messages)), list(map(_partition_of, messages))
+    if len(set(topics)) == len(set(numbers)) == 1:
+        place = ProviderPartition(topics[0], numbers[0])
+        places: Iterable[ProviderPartition] = repeat(place)
+        ends = {place: offsets[-1] + 1}
+    else:
+        named = list(zip(topics, numbers, strict=True))
+        known = {name: ProviderPartition(*name) for name in set(named)}
+        places = map(known.__getitem__, named)
+        ends = {known[name]: offset + 1 for name, offset in zip(named, offsets, strict=True)}
+    columns = zip(offsets, times, data, repeat(0), places, topics, numbers, keys, headers)
+    return Chunk(list(map(tuple.__new__, repeat(KafkaRecord), columns)), ends, sum(map(len, data)))
 
 
-def ends_of(records: Sequence[Record]) -> dict[ProviderPartition, int]:
+def to_records(messages: Sequence[Message]) -> list[Record]:
+    return decode(messages).records if messages else []
+
+
+def ends_of(records: Iterable[Record]) -> dict[ProviderPartition, int]:
     """The offset behind the last record of each partition."""
-    # To tell places apart by what they hold takes longer, and many records share one.
-    last = dict(zip(map(id, map(place_of, records)), records, strict=True))
-    return {place_of(record): record.offset + 1 for record in last.values()}
+    return {place_of(record): record.offset + 1 for record in records}
 
 
 def decode_key(raw: bytes | None) -> Key:
@@ -87,18 +110,6 @@ class _KnownKeys(dict[bytes | None, Key]):
 
 
 _known_keys = _KnownKeys()
-
-
-def _places_of(
-    messages: Sequence[Message],
-) -> tuple[Iterable[ProviderPartition], Iterable[str], Iterable[int]]:
-    """Columns of the same three things: whole, and its two parts."""
-    topics, numbers = list(map(_topic_of, messages)), list(map(_partition_of, messages))
-    if len(set(topics)) == len(set(numbers)) == 1:
-        return repeat(ProviderPartition(topics[0], numbers[0])), repeat(topics[0]), repeat(numbers[0])
-    named = list(zip(topics, numbers, strict=True))
-    places = {name: ProviderPartition(*name) for name in set(named)}
-    return map(places.__getitem__, named), topics, numbers
 
 
 def _headers_of(messages: Iterable[Message]) -> list[Headers]:

@@ -12,7 +12,6 @@ from queuecore.providers.base import AssignmentListener
 from queuecore.providers.kafka.assignment import Assignment, not_owner
 from queuecore.providers.kafka.codes import FATAL, NOT_STARTED, PASSING, REBALANCING, TOO_LATE
 from queuecore.providers.kafka.connection import Connection, logger
-from queuecore.providers.kafka.decoding import ends_of
 from queuecore.providers.kafka.intake import Intake
 from queuecore.providers.kafka.patience import Caller
 from queuecore.providers.kafka.records import to_kafka
@@ -90,8 +89,8 @@ class Membership:
             room -= len(messages)
         self._require_place()
         self._raise_failure()
-        records = intake.take(paused)
-        self._assignment.positions |= ends_of(records)
+        records, ends = intake.take(paused)
+        self._assignment.positions |= ends
         return records
 
     def keep_alive(self) -> None:

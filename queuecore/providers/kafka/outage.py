@@ -23,7 +23,19 @@ _REASON_HOLDS_S: Final = 15.0
 # What the library says of single connections and requests, again and again while a broker is away; and of what ends a
 # client or a transaction, which is an error of theirs as well, and told as that.
 _CHATTER: Final = frozenset(
-    {"FAIL", "ERROR", "REQTMOUT", "GETPID", "METADATA", "SESSTMOUT", "FATAL", "TXNERR", "ADDPARTS", "ADDOFFSETS"}
+    {
+        "FAIL",
+        "ERROR",
+        "REQTMOUT",
+        "GETPID",
+        "METADATA",
+        "METADATAUPDATE",
+        "SESSTMOUT",
+        "FATAL",
+        "TXNERR",
+        "ADDPARTS",
+        "ADDOFFSETS",
+    }
 )
 
 
@@ -71,6 +83,12 @@ class Outage:
             if self._thread is None and now >= self._trusted_until and not self._closed.is_set():
                 self._thread = threading.Thread(target=self._watch, args=(now,), name="kafka-outage", daemon=True)
                 self._thread.start()
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether the brokers are being asked."""
+        with self._lock:
+            return self._thread is not None
 
     @property
     def reason(self) -> str:

@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any
 
@@ -134,8 +134,26 @@ def test_no_broker_is_an_error_that_says_where_and_what_to_check(nobody: str, na
 SMALL_BUFFER = KafkaOptions(request_timeout_ms=500, producer_properties={"queue.buffering.max.messages": "2"})
 
 
-def test_a_full_buffer_refuses_and_stopping_answers_those_who_wait(nobody: str) -> None:
-    delivery = Delivery(Connection(nobody, SMALL_BUFFER), ProducerOptions(max_block_ms=10))
+Deliver = Callable[[KafkaOptions, ProducerOptions], Delivery]
+
+
+@pytest.fixture
+def deliver(nobody: str) -> Iterator[Deliver]:
+    """Opens deliveries to nobody, and stops them at the end."""
+    with ExitStack() as stack:
+
+        def open_delivery(kafka: KafkaOptions, options: ProducerOptions) -> Delivery:
+            connection = Connection(nobody, kafka)
+            stack.callback(connection.outage.close)
+            delivery = Delivery(connection, options)
+            stack.callback(delivery.stop)
+            return delivery
+
+        yield open_delivery
+
+
+def test_a_full_buffer_refuses_and_stopping_answers_those_who_wait(nobody: str, deliver: Deliver) -> None:
+    delivery = deliver(SMALL_BUFFER, ProducerOptions(max_block_ms=10))
     producer = KafkaProducer(delivery, "")
     waiting = [send(producer, INFO, MESSAGE) for _ in range(2)]
     with pytest.raises(ProviderUnavailable, match=rf"2 messages wait for Kafka at {nobody}, .*; check that"):
@@ -147,11 +165,10 @@ def test_a_full_buffer_refuses_and_stopping_answers_those_who_wait(nobody: str) 
             future.result(0)
 
 
-def test_a_callback_is_refused_rather_than_kept_waiting_for_itself(nobody: str) -> None:
+def test_a_callback_is_refused_rather_than_kept_waiting_for_itself(deliver: Deliver) -> None:
     """It runs on the thread that makes room and answers."""
     options = replace(SMALL_BUFFER, delivery_timeout_ms=500)
-    delivery = Delivery(Connection(nobody, options), ProducerOptions(max_block_ms=60_000))
-    producer = KafkaProducer(delivery, "")
+    producer = KafkaProducer(deliver(options, ProducerOptions(max_block_ms=60_000)), "")
     tried: list[object] = []
 
     def send_more(_metadata: RecordMetadata | None, _error: QueueError | None) -> None:
@@ -165,14 +182,11 @@ def test_a_callback_is_refused_rather_than_kept_waiting_for_itself(nobody: str) 
     producer.send(INFO, MESSAGE, send_more)
     wait_until(lambda: len(tried) == 2)
     assert tried[0] is False
-    delivery.stop()
 
 
-def test_flush_waits_for_what_was_sent_before_it_alone(nobody: str) -> None:
+def test_flush_waits_for_what_was_sent_before_it_alone(deliver: Deliver) -> None:
     """Whoever goes on sending keeps nobody else waiting."""
-    options = KafkaOptions(request_timeout_ms=500, delivery_timeout_ms=500)
-    delivery = Delivery(Connection(nobody, options), ProducerOptions())
-    producer, stop = KafkaProducer(delivery, ""), threading.Event()
+    producer, stop = KafkaProducer(deliver(HASTY, ProducerOptions()), ""), threading.Event()
 
     def go_on(_metadata: RecordMetadata | None, _error: QueueError | None) -> None:
         if not stop.is_set():
@@ -184,7 +198,6 @@ def test_flush_waits_for_what_was_sent_before_it_alone(nobody: str) -> None:
         assert producer.flush(DEADLINE_S)
         assert first.done()
     stop.set()
-    delivery.stop()
 
 
 def test_a_message_of_the_wrong_types_fails_its_own_callback_only(nobody: str) -> None:

@@ -15,7 +15,10 @@ def message(partition: int, offset: int, size: int = 1) -> Message:
     return Message(topic="topic", partition=partition, offset=offset, value=bytes(size), timestamp=when)
 
 
-def offsets(records: list[Record]) -> list[tuple[int, int]]:
+def offsets(taken: tuple[list[Record], dict[ProviderPartition, int]]) -> list[tuple[int, int]]:
+    """Partition and offset of each; what is said to be behind them is behind the last of each partition."""
+    records, ends = taken
+    assert ends == {ProviderPartition("topic", one.partition): one.offset + 1 for one in records}
     return [(one.partition, one.offset) for one in records]
 
 
@@ -24,7 +27,7 @@ def test_all_of_it_if_it_fits() -> None:
     intake.add([message(0, 0), message(1, 0), message(0, 1)])
     assert (intake.ready(NOTHING), intake.room(NOTHING)) == (3, 1)
     assert offsets(intake.take(NOTHING)) == [(0, 0), (1, 0), (0, 1)]
-    assert (intake.take(NOTHING), intake.ready(NOTHING), intake.room(NOTHING)) == ([], 0, 4)
+    assert (intake.take(NOTHING), intake.ready(NOTHING), intake.room(NOTHING)) == (([], {}), 0, 4)
 
 
 def test_no_more_than_a_pack() -> None:

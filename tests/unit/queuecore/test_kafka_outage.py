@@ -72,10 +72,6 @@ def lines() -> Iterator[list[logging.LogRecord]]:
     logger.removeHandler(handler)
 
 
-def is_over() -> bool:
-    return all(thread.name != "kafka-outage" for thread in threading.enumerate())
-
-
 @pytest.mark.parametrize("sign", [ALL_DOWN, FULL], ids=["the library's", "ours"])
 def test_an_outage_is_told_once_and_once_that_it_is_over(
     outage: Outage, brokers: Brokers, lines: list[logging.LogRecord], sign: KafkaError | ProviderUnavailable
@@ -88,7 +84,7 @@ def test_an_outage_is_told_once_and_once_that_it_is_over(
     assert [line.levelname for line in lines] == ["ERROR"]
     assert "kafka.example:9092 cannot be reached (Connect to 127.0.0.1:9092 failed" in lines[0].getMessage()
     brokers.back.set()
-    wait_until(is_over)
+    wait_until(lambda: not outage.is_watching)
     assert [line.levelname for line in lines] == ["ERROR", "WARNING"]
     assert "is reached again after" in lines[1].getMessage()
     assert brokers.probes == 1
@@ -100,7 +96,7 @@ def test_the_next_outage_is_told_again(outage: Outage, brokers: Brokers, lines: 
         outage.report(ALL_DOWN)
         wait_until(lambda told=told: len(lines) == told - 1)
         brokers.back.set()
-        wait_until(is_over)
+        wait_until(lambda: not outage.is_watching)
         assert len(lines) == told
 
 
@@ -110,12 +106,12 @@ def test_brokers_that_answer_are_not_away(
     """Nor are they asked again soon: a full buffer may have other reasons, and many senders."""
     brokers.back.set()
     outage.report(FULL)
-    wait_until(is_over)
+    wait_until(lambda: not outage.is_watching)
     outage.report(FULL)
     assert (brokers.probes, lines) == (1, [])
     clock.advance(60)
     outage.report(FULL)
-    wait_until(is_over)
+    wait_until(lambda: not outage.is_watching)
     assert (brokers.probes, lines) == (2, [])
 
 
@@ -141,9 +137,9 @@ def test_closing_ends_the_watch(outage: Outage, brokers: Brokers) -> None:
     outage.report(ALL_DOWN)
     wait_until(lambda: brokers.asked)
     outage.close()
-    assert is_over()
+    assert not outage.is_watching
     outage.report(ALL_DOWN)
-    assert is_over()
+    assert not outage.is_watching
 
 
 def test_what_the_library_repeats_is_for_debugging_alone(lines: list[logging.LogRecord]) -> None:
