@@ -1,6 +1,5 @@
 """Who has been answered: counted, not listed, for every message passes here."""
 
-import itertools
 from typing import Any
 
 from confluent_kafka import KafkaError, Message
@@ -10,25 +9,12 @@ from queuecore.providers.kafka.records import to_metadata
 
 
 class Cohort:
-    """The sends between one flush and the next.
+    """The messages between one flush and the next. For the delivery's thread."""
 
-    A sender counts itself in with `next(cohort.entered)`, on any thread and without a lock: that is one step of the
-    interpreter. Only the delivery's thread adds to `left`.
-    """
-
-    __slots__ = ("_looks", "entered", "left")
+    __slots__ = ("unanswered",)
 
     def __init__(self) -> None:
-        self.entered = itertools.count()
-        self.left = 0
-        self._looks = 0
-
-    def unanswered(self) -> int:
-        """How many have entered and not left. To be called under the delivery's lock."""
-        # A counter is read by counting, so earlier looks are among what it has counted.
-        entered = next(self.entered) - self._looks
-        self._looks += 1
-        return entered - self.left
+        self.unanswered = 0
 
 
 class Sent(tuple[Any, ...]):
@@ -42,8 +28,6 @@ class Sent(tuple[Any, ...]):
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         delivery, cohort, callback, headers = self
-        if not delivery.turn.is_taken:
-            delivery.turn.take()
         if error is not None:
             delivery.failed(cohort, callback, headers, error, message)
             return
@@ -51,4 +35,4 @@ class Sent(tuple[Any, ...]):
             callback(to_metadata(message), None)
         except BaseException:
             logger.exception("a send callback raised; its message was stored")
-        cohort.left += 1
+        cohort.unanswered -= 1

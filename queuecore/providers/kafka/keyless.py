@@ -1,5 +1,6 @@
 """Which topics take messages without a key."""
 
+import threading
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -25,6 +26,7 @@ class KeylessTopics:
         self._connection = connection
         self._timeout_s = max(0.001, min(connection.timeout_s, options.max_block_ms / 1000))
         self._clock = clock
+        self._lock = threading.Lock()
         self._client: AdminClient | None = None
         self._compacted: dict[str, float] = {}
         self.allowed: set[str] = set()
@@ -44,14 +46,16 @@ class KeylessTopics:
         self.allowed.discard(topic)
 
     def _is_compacted(self, topic: str) -> bool:
-        if self._client is None:
-            self._client = self._connection.open(AdminClient, {})
+        with self._lock:
+            client = self._client = self._client or self._connection.open(AdminClient, {})
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        [future] = self._client.describe_configs([resource], request_timeout=self._timeout_s).values()
+        [future] = client.describe_configs([resource], request_timeout=self._timeout_s).values()
         try:
             return "compact" in (future.result()["cleanup.policy"].value or "")
         except KafkaException:
             return False
+        finally:
+            client.poll(0)
 
 
 def _refused(topic: str) -> InvalidMessage:

@@ -1,13 +1,12 @@
 """The library's producer, and the next one when it has failed for good."""
 
-import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from queuecore.clock import Clock
-from queuecore.errors import ProviderUnavailable
+from queuecore.errors import QueueError
 from queuecore.providers.kafka.connection import Connection, Setting, logger
 
 # A reason that stays, as a missing right, ends each successor as well.
@@ -16,9 +15,7 @@ _REPLACE_EVERY_S: Final = 1.0
 
 class LibraryProducer:
     """An idempotent producer ends itself when the brokers' numbering and its own cannot be brought together. What it
-    had not sent fails; what is under way is still answered. A new one takes over.
-
-    `produce` is safe from any thread, the rest is for one.
+    had not sent fails; what is under way is still answered. A new one takes over. For one thread.
     """
 
     # The library's own, without a call in between.
@@ -28,9 +25,7 @@ class LibraryProducer:
         self._connection = connection
         self._settings = settings
         self._clock = clock
-        self._lock = threading.Lock()
         self._ended: list[Producer] = []
-        self._is_closed = False
         self._replaced_at = -_REPLACE_EVERY_S
         # What ended the last one that ended.
         self.failure: KafkaError | None = None
@@ -60,12 +55,6 @@ class LibraryProducer:
         for client in (self._client, *self._ended):
             client.purge()
 
-    def close(self) -> None:
-        """Refuse what comes from now on."""
-        with self._lock:
-            self._is_closed = True
-            self.produce = _refuse
-
     def _open(self) -> Producer:
         return self._connection.open(Producer, self._settings)
 
@@ -92,13 +81,12 @@ class LibraryProducer:
         if now < self._replaced_at + _REPLACE_EVERY_S:
             return
         self._replaced_at = now
+        try:
+            client = self._open()
+        except QueueError as error:
+            # As while a certificate's file is being exchanged.
+            logger.error("cannot open the next producer: %s. It is tried again", error)
+            return
         self._ended.append(self._client)
-        self._client = self._open()
+        self._client, self.produce = client, client.produce
         self._has_failed = False
-        with self._lock:
-            if not self._is_closed:
-                self.produce = self._client.produce
-
-
-def _refuse(*_message: Any) -> None:
-    raise ProviderUnavailable("this producer has been stopped; open a new one")

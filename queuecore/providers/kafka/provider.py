@@ -16,7 +16,7 @@ from queuecore.providers.kafka.transactions import KafkaTransactionalProducer
 from queuecore.providers.options import (
     DEFAULT_CONSUMING,
     DEFAULT_KAFKA,
-    DEFAULT_PRODUCING,
+    DEFAULT_KAFKA_PRODUCING,
     ConsumerOptions,
     KafkaOptions,
     ProducerOptions,
@@ -37,7 +37,7 @@ class KafkaProvider:
         bootstrap_servers: str,
         *,
         kafka: KafkaOptions = DEFAULT_KAFKA,
-        producing: ProducerOptions = DEFAULT_PRODUCING,
+        producing: ProducerOptions = DEFAULT_KAFKA_PRODUCING,
         consuming: ConsumerOptions = DEFAULT_CONSUMING,
     ) -> None:
         if not bootstrap_servers.strip():
@@ -64,8 +64,11 @@ class KafkaProvider:
     def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
         return KafkaTransactionalProducer(self._connection, transactional_id, self._producing)
 
-    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> KafkaConsumer:
-        return KafkaConsumer(self._connection, group, topic, self._consuming, self.admin().check, member_id)
+    def consumer(
+        self, group: str, topic: str = "", *, member_id: str | None = None, max_poll_records: int | None = None
+    ) -> KafkaConsumer:
+        options = self._consuming.with_at_most(max_poll_records)
+        return KafkaConsumer(self._connection, group, topic, options, self.admin().check, member_id)
 
     def reader(self) -> KafkaReader:
         return KafkaReader(self._connection, self._consuming)
@@ -79,8 +82,10 @@ class KafkaProvider:
     def close(self) -> None:
         """Stop the producers. Consumers, readers and transactional producers are their users' to stop."""
         with self._lock:
-            if self._delivery is not None:
-                self._delivery.stop()
-            if self._admin is not None:
-                self._admin.close()
+            delivery, admin = self._delivery, self._admin
+        # A callback that runs meanwhile may ask for something here.
+        if delivery is not None:
+            delivery.stop()
+        if admin is not None:
+            admin.close()
         self._connection.outage.close()

@@ -7,14 +7,13 @@ A tombstone is a message without a value, which is what Kafka's compaction under
 """
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from uuid import UUID
 
 from confluent_kafka import OFFSET_INVALID, KafkaError, Message, TopicPartition
 
 from queuecore.errors import InvalidMessage, PayloadTooLarge
-from queuecore.messages import TOMBSTONE, UNKNOWN_OFFSET, Key, QueueMessage, RecordMetadata
+from queuecore.messages import TOMBSTONE, UNKNOWN_OFFSET, QueueMessage, RecordMetadata
 from queuecore.topics import ProviderPartition
 
 KafkaHeaders = dict[str, str | bytes | None]
@@ -23,19 +22,14 @@ DeliveryReport = Callable[[KafkaError | None, Message], None]
 _new = tuple.__new__
 
 
-class Encoded(NamedTuple):
-    """A message as it is sent, and the bytes of its key, headers and data."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: KafkaHeaders | None
-    size: int
+# A message as it is sent, and the bytes of its key, headers and data: key, value, headers, size.
+Encoded = tuple[bytes | None, bytes | None, KafkaHeaders | None, int]
 
 
 def encode(message: QueueMessage) -> Encoded:
     """ValueError, TypeError or AttributeError for what cannot be sent."""
     key, data, headers = message
-    raw = _uuid_text(key.int) if isinstance(key, UUID) else key
+    raw = _UUID_TEXTS[key.int] if isinstance(key, UUID) else key
     value: bytes | None = data
     size = len(data) if raw is None else len(data) + len(raw)
     pairs: Any = None
@@ -45,7 +39,7 @@ def encode(message: QueueMessage) -> Encoded:
         pairs = headers if type(headers) is dict else dict(headers)
         if not data and TOMBSTONE in pairs:
             value, pairs = None, {name: one for name, one in pairs.items() if name != TOMBSTONE}
-    return _new(Encoded, (raw, value, pairs, size))
+    return raw, value, pairs, size
 
 
 def encode_within(message: QueueMessage, limit: int) -> Encoded:
@@ -54,8 +48,8 @@ def encode_within(message: QueueMessage, limit: int) -> Encoded:
         encoded = encode(message)
     except (TypeError, ValueError, AttributeError) as error:
         raise not_encodable(error) from error
-    if encoded.size > limit:
-        raise too_large(encoded.size, limit)
+    if encoded[3] > limit:
+        raise too_large(encoded[3], limit)
     return encoded
 
 
@@ -70,15 +64,16 @@ def not_encodable(error: Exception) -> InvalidMessage:
     return InvalidMessage(f"the message cannot be encoded: {error}; mend its key, headers or data")
 
 
-def encode_key(key: Key) -> bytes | None:
-    return _uuid_text(key.int) if isinstance(key, UUID) else key
+class _UuidTexts(dict[int, bytes]):
+    """As `str(UUID)` has them, which takes as long as all the rest of a send. Keys come again."""
 
-
-@lru_cache(maxsize=16_384)
-def _uuid_text(number: int) -> bytes:
-    """As `str(UUID)` has it, which takes as long as all the rest of a send. Keys come again."""
-    digits = number.to_bytes(16).hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}".encode("ascii")
+    def __missing__(self, number: int) -> bytes:
+        digits = number.to_bytes(16).hex()
+        text = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}".encode("ascii")
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        self[number] = text
+        return text
 
 
 class _NameSizes(dict[str, int]):
@@ -95,6 +90,8 @@ class _NameSizes(dict[str, int]):
         return len(raw)
 
 
+_MOST_TEXTS: Final = 10_000
+_UUID_TEXTS: Final = _UuidTexts()
 _MOST_NAMES: Final = 1_024
 _NAME_SIZES: Final = _NameSizes()
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from queuecore.clock import Clock
+from queuecore.errors import QueueError
 from queuecore.providers.kafka.codes import COMPANY_REFUSED
-from queuecore.providers.kafka.connection import Connection, Setting
+from queuecore.providers.kafka.connection import Connection, Setting, logger
 from queuecore.providers.kafka.library_producer import LibraryProducer
 from queuecore.providers.kafka.records import DeliveryReport, KafkaHeaders
 
@@ -29,13 +30,14 @@ class Singly:
         """Whether it is sent again. One that fills a batch was alone already."""
         if error.code() not in COMPANY_REFUSED or len(message) >= int(self._settings["batch.size"]):
             return False
-        if self._library is None:
-            settings = {**self._settings, "batch.num.messages": 1}
-            self._library = LibraryProducer(self._connection, settings, self._clock)
         where = (message.topic(), message.value(), message.key(), message.partition())
         try:
+            if self._library is None:
+                settings = {**self._settings, "batch.num.messages": 1}
+                self._library = LibraryProducer(self._connection, settings, self._clock)
             self._library.produce(*where, report, None, 0, headers)
-        except BufferError:
+        except (BufferError, KafkaException, QueueError) as failure:
+            logger.warning("what was refused in company cannot be sent again alone: %s", failure)
             return False
         return True
 

@@ -62,14 +62,8 @@ class TransactionalClient:
         looked_again = False
         while True:
             try:
-                return self._library.produce(
-                    place.topic,
-                    message.value,
-                    message.key,
-                    place.partition,
-                    on_delivery=failed,
-                    headers=message.headers,
-                )
+                key, value, headers, _ = message
+                return self._library.produce(place.topic, value, key, place.partition, failed, None, 0, headers)
             except BufferError:
                 self._wait_for_room(deadline)
             except KafkaException as error:

@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Any
@@ -130,8 +131,9 @@ def test_no_broker_is_an_error_that_says_where_and_what_to_check(nobody: str, na
         ASKING[name](provider)
 
 
-# Room for two messages, which wait long for their broker.
-SMALL_BUFFER = KafkaOptions(request_timeout_ms=500, producer_properties={"queue.buffering.max.messages": "2"})
+# Room for a few messages, which wait long for their broker.
+PATIENT = KafkaOptions(request_timeout_ms=500)
+SMALL_BUFFER = ProducerOptions(buffer_memory=1_024, max_request_size=1_000, max_block_ms=10)
 
 
 Deliver = Callable[[KafkaOptions, ProducerOptions], Delivery]
@@ -153,11 +155,16 @@ def deliver(nobody: str) -> Iterator[Deliver]:
 
 
 def test_a_full_buffer_refuses_and_stopping_answers_those_who_wait(nobody: str, deliver: Deliver) -> None:
-    delivery = deliver(SMALL_BUFFER, ProducerOptions(max_block_ms=10))
-    producer = KafkaProducer(delivery, "")
-    waiting = [send(producer, INFO, MESSAGE) for _ in range(2)]
-    with pytest.raises(ProviderUnavailable, match=rf"2 messages wait for Kafka at {nobody}, .*; check that"):
-        send(producer, INFO, MESSAGE)
+    delivery = deliver(PATIENT, SMALL_BUFFER)
+    producer, waiting = KafkaProducer(delivery, ""), list[Future[RecordMetadata]]()
+
+    def fill_up() -> None:
+        for _ in range(100):
+            waiting.append(send(producer, INFO, QueueMessage(b"key", bytes(500))))
+
+    with pytest.raises(ProviderUnavailable, match=rf"\d messages wait for Kafka at {nobody}, .*; check that"):
+        fill_up()
+    assert 1 < len(waiting) < 10
     assert not producer.flush(0)
     delivery.stop()
     for future in waiting:
@@ -167,15 +174,14 @@ def test_a_full_buffer_refuses_and_stopping_answers_those_who_wait(nobody: str, 
 
 def test_a_callback_is_refused_rather_than_kept_waiting_for_itself(deliver: Deliver) -> None:
     """It runs on the thread that makes room and answers."""
-    options = replace(SMALL_BUFFER, delivery_timeout_ms=500)
-    producer = KafkaProducer(deliver(options, ProducerOptions(max_block_ms=60_000)), "")
+    producer = KafkaProducer(deliver(HASTY, replace(SMALL_BUFFER, max_block_ms=60_000)), "")
     tried: list[object] = []
 
     def send_more(_metadata: RecordMetadata | None, _error: QueueError | None) -> None:
         tried.append(producer.flush(DEADLINE_S))
         try:
-            for _ in range(3):
-                producer.send(INFO, MESSAGE, lambda _metadata, _error: None)
+            for _ in range(100):
+                producer.send(INFO, QueueMessage(b"key", bytes(500)), lambda _metadata, _error: None)
         except ProviderUnavailable as error:
             tried.append(error)
 
@@ -217,3 +223,36 @@ def test_stopping_a_producer_leaves_the_others_as_they_are(nobody: str) -> None:
             send(one, INFO, MESSAGE)
         assert isinstance(send(other, INFO, MESSAGE).exception(DEADLINE_S), ProviderUnavailable)
         assert (one.default_topic, other.default_topic) == ("one", "other")
+
+
+def test_a_producer_that_is_closed_answers_those_whose_callbacks_ask_for_more(nobody: str) -> None:
+    provider, heard = KafkaProvider(nobody, kafka=HASTY), list[object]()
+
+    def ask(_metadata: RecordMetadata | None, error: QueueError | None) -> None:
+        heard.extend([error, provider.producer("another"), provider.admin()])
+
+    provider.producer().send(INFO, QueueMessage(b"key", b"x"), ask)
+    provider.close()
+    assert isinstance(heard[0], ProviderUnavailable)
+    assert len(heard) == 3
+
+
+def test_who_is_interrupted_while_there_is_no_room_leaves_nothing_behind(deliver: Deliver) -> None:
+    class Interrupted(BaseException):
+        pass
+
+    class Impatient(Delivery):
+        def _patience_s(self) -> float:
+            raise Interrupted
+
+    delivery = deliver(PATIENT, SMALL_BUFFER)
+    delivery.__class__ = Impatient
+
+    def fill_up() -> None:
+        for _ in range(100):
+            delivery.send(INFO, QueueMessage(b"key", bytes(500)), lambda _metadata, _error: None)
+
+    with pytest.raises(Interrupted):
+        fill_up()
+    delivery.stop()
+    assert delivery.flush(0)
