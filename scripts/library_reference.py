@@ -50,6 +50,8 @@ NOTES = {
     "UNKNOWN_OFFSET": "`-1`: the offset of a message that nobody acknowledged, with `acks=0`.",
     "QueueSettings": "The `queue:` tree. [Every setting](settings.md) is described on its own page.",
 }
+# What a tuple with attributes has for them. Those of a named tuple are in its signature already.
+_TUPLE_ITEM = type(vars(queuecore.Record)["offset"])
 _MAX_LINE = 100
 _MODULES = re.compile(r"\b(?:queuecore|collections|typing|uuid|pathlib|concurrent|google)(?:\.\w+)*\.(?=\w)")
 _ROW = re.compile(r"([\w-]+)  +(\S.*)")
@@ -91,12 +93,10 @@ def _members(thing: type) -> Iterator[Member]:
         if name.startswith("_") and name != "__call__":
             continue
         if isinstance(value, property):
-            if name in inspect.get_annotations(thing):
-                shown = _annotation(inspect.get_annotations(thing)[name])
-            else:
-                shown = _annotation(inspect.signature(_function(value.fget)).return_annotation)
-            documented = inspect.isfunction(value.fget) and value.fget.__doc__
-            yield Member(name, f"{name}: {shown}", documented or "")
+            shown = _annotation(inspect.signature(_function(value.fget)).return_annotation)
+            yield Member(name, f"{name}: {shown}", value.fget.__doc__ or "")
+        elif isinstance(value, _TUPLE_ITEM) and not hasattr(thing, "_fields"):
+            yield Member(name, f"{name}: {_annotation(inspect.get_annotations(thing)[name])}", "")
         elif isinstance(value, classmethod):
             yield Member(name, _signature(name, value.__func__), value.__func__.__doc__ or "")
         elif inspect.isfunction(value):

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from queuecore.providers.kafka import KafkaProvider
+from queuecore.providers.kafka.settings import consumer_settings
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_KAFKA
 from queuecore.queues import open_queues
 from queuecore.topics import ProviderPartition
-from tests.benchmarks.kafka_broker import KafkaBroker, kafka_messages
+from tests.benchmarks.kafka_broker import LARGE_BATCHES, KafkaBroker, kafka_messages
 from tests.benchmarks.measuring import NotAvailable
 from tests.benchmarks.peers.bare_kafka import ErrorOnly, send_all
 from tests.benchmarks.peers.kafka.work import Task
@@ -33,8 +35,9 @@ def process_rate(broker: KafkaBroker, name: str, messages: int) -> Callable[[Pat
             queues.create(queue)
             try:
                 topic = f"{queue}.0"
-                send_all(broker.servers, topic, kafka_messages(messages), ErrorOnly())
-                task = Task(broker.servers, queue if name == "ours" else topic, f"{name}-{queue}", messages)
+                send_all(broker.servers, LARGE_BATCHES, topic, kafka_messages(messages), ErrorOnly())
+                read = queue if name == "ours" else topic
+                task = Task(broker.servers, read, f"{name}-{queue}", messages, fetching())
                 told = _run(python, name, task)
                 _check(broker.servers, told, task, ProviderPartition(topic, 0))
             finally:
@@ -42,6 +45,15 @@ def process_rate(broker: KafkaBroker, name: str, messages: int) -> Callable[[Pat
         return messages / float(told["seconds"])
 
     return measure
+
+
+def fetching() -> dict[str, Any]:
+    """How a consumer of ours has librdkafka fetch. With its defaults it stops for a second whenever enough is queued,
+    and a peer starves."""
+    ours = consumer_settings(DEFAULT_CONSUMING, DEFAULT_KAFKA, grows=False)
+    told = {name: value for name, value in ours.items() if "fetch" in name or name.startswith("queued.")}
+    # librdkafka's default, with which ours is content; a peer has one of its own.
+    return {"queued.min.messages": 100_000} | told
 
 
 def _python_of(name: str) -> str:

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from queuecore.config.queue_options import producer_options
+from queuecore.config.queue_tree import QueueSettings
 from queuecore.messages import PRODUCER_ID, TIMESTAMP, QueueMessage, encode_millis
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.kafka import KafkaProvider
@@ -18,8 +20,9 @@ from tests.benchmarks.workload import messages
 
 # A second and more at the rates there are.
 MESSAGES: Final = 200_000
-# Of ours and of the bare loops.
-PRODUCING: Final = ProducerOptions(acks="all", linger_ms=5, batch_size=1_000_000, buffer_memory=64 * 1024 * 1024)
+# Of ours and of the bare loops: as a queue is configured when nothing is said, and for speed.
+BY_DEFAULT: Final = producer_options(QueueSettings(type="kafka"))
+LARGE_BATCHES: Final = ProducerOptions(acks="all", linger_ms=5, batch_size=1_000_000, buffer_memory=64 * 1024 * 1024)
 
 
 class KafkaBroker:
@@ -29,6 +32,10 @@ class KafkaBroker:
         self._servers = servers
         self._unavailable = unavailable
         self._numbers = itertools.count()
+
+    @property
+    def is_available(self) -> bool:
+        return not self._unavailable
 
     @property
     def servers(self) -> str:

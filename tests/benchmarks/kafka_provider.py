@@ -6,17 +6,19 @@ from contextlib import closing
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import QueueConsumer
 from queuecore.providers.kafka import KafkaProvider
+from queuecore.providers.options import ProducerOptions
 from queuecore.topics import TopicPartitionInfo
 from tests.benchmarks.acknowledging import send_and_count
-from tests.benchmarks.kafka_broker import PRODUCING
 from tests.benchmarks.workload import Tally, rate, rate_behind_first
 
 _POLL_MS = 10_000
 
 
-def produce_rate(servers: str, info: TopicPartitionInfo, sent: Sequence[QueueMessage]) -> float:
+def produce_rate(
+    servers: str, producing: ProducerOptions, info: TopicPartitionInfo, sent: Sequence[QueueMessage]
+) -> float:
     """Messages per second, from the first send to the last acknowledgement."""
-    with closing(KafkaProvider(servers, producing=PRODUCING)) as provider:
+    with closing(KafkaProvider(servers, producing=producing)) as provider:
         return rate(len(sent), lambda: send_and_count(provider.producer(), info, sent))
 
 

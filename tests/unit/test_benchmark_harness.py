@@ -6,14 +6,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from queuecore.providers.kafka.settings import consumer_settings
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_KAFKA
 from tests.benchmarks import frameworks, groups
 from tests.benchmarks.__main__ import main, run_group
+from tests.benchmarks.kafka_broker import BY_DEFAULT
 from tests.benchmarks.measuring import Benchmark, Comparison, Measurement, NotAvailable, Peer, Sample, run_benchmark
+from tests.benchmarks.peers import bare_kafka
 from tests.benchmarks.peers.kafka.work import Task, Work
 from tests.benchmarks.processes import run_together, took_s
 from tests.benchmarks.reporting import as_row, table, write_json
@@ -286,9 +292,30 @@ def test_a_peer_without_its_environment_is_not_available(tmp_path: Path, monkeyp
         frameworks._python_of("quix")
 
 
+def test_peers_fetch_as_ours_does() -> None:
+    ours = consumer_settings(DEFAULT_CONSUMING, DEFAULT_KAFKA, grows=False)
+    told = frameworks.fetching()
+    assert {name: told[name] for name in told if name in ours} == {
+        name: ours[name]
+        for name in ("max.partition.fetch.bytes", "queued.max.messages.kbytes", "fetch.queue.backoff.ms")
+    }
+    assert Task("", "", "", 0, told) == Task(**json.loads(json.dumps(asdict(Task("", "", "", 0, told)))))
+
+
+def test_the_bare_loops_write_a_key_as_its_text_and_read_it_again() -> None:
+    key = UUID(int=7)
+    text = bare_kafka._KeyTexts()[key.int]
+    assert text == str(key).encode()
+    assert bare_kafka._key_of(text) == key
+
+
+def test_producing_by_default_is_as_the_settings_say() -> None:
+    assert (BY_DEFAULT.acks, BY_DEFAULT.linger_ms, BY_DEFAULT.batch_size) == ("all", 1, 16_384)
+
+
 def test_a_peer_that_fails_says_why() -> None:
     with pytest.raises(RuntimeError, match=r"(?s)nobody ended with 1 and 0 answers.*No module named"):
-        frameworks._run(sys.executable, "nobody", Task("", "", "", 0))
+        frameworks._run(sys.executable, "nobody", Task("", "", "", 0, {}))
 
 
 def test_batches_hold_every_message_of_the_workload_in_order() -> None:

@@ -4,20 +4,23 @@ They do what ours have to do as well: the key is a UUID that becomes text, a sen
 received one everything is read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import cache
 from typing import Final
+from uuid import UUID
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from queuecore.messages import QueueMessage
 from queuecore.providers.kafka.settings import consumer_settings, producer_settings
-from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_KAFKA
-from tests.benchmarks.kafka_broker import PRODUCING
+from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_KAFKA, ProducerOptions
 from tests.benchmarks.workload import PACK, Tally, check_count, rate_behind_first
 
 # How many are handed over between two looks for reports.
 _POLL_EVERY: Final = 1_000
+# How many are taken at once; of more than these, each takes longer.
+_PIECE: Final = 512
 _WAIT_S: Final = 10.0
 
 
@@ -43,16 +46,27 @@ class Metadata(ErrorOnly):
         self.count += 1
 
 
-def send_all(servers: str, topic: str, sent: Sequence[QueueMessage], delivered: ErrorOnly) -> None:
+class _KeyTexts(dict[int, bytes]):
+    """Of the keys so far, by their number: writing a UUID takes nearly as long as sending it."""
+
+    def __missing__(self, number: int) -> bytes:
+        self[number] = text = str(UUID(int=number)).encode()
+        return text
+
+
+def send_all(
+    servers: str, producing: ProducerOptions, topic: str, sent: Sequence[QueueMessage], delivered: ErrorOnly
+) -> None:
     """From the first send to the last acknowledgement."""
-    settings = producer_settings(PRODUCING, DEFAULT_KAFKA) | {"bootstrap.servers": servers}
-    producer = Producer(settings)
+    producer = Producer(producer_settings(producing, DEFAULT_KAFKA) | {"bootstrap.servers": servers})
+    texts = _KeyTexts()
     produce, poll = producer.produce, producer.poll
     for start in range(0, len(sent), _POLL_EVERY):
         for key, data, headers in sent[start : start + _POLL_EVERY]:
             while True:
                 try:
-                    produce(topic, data, str(key), 0, on_delivery=delivered, headers=headers)
+                    # By position: named arguments take longer. Every key of this workload is a UUID.
+                    produce(topic, data, texts[key.int], 0, delivered, None, 0, headers)  # type: ignore[union-attr]
                     break
                 except BufferError:
                     poll(_WAIT_S)
@@ -61,27 +75,54 @@ def send_all(servers: str, topic: str, sent: Sequence[QueueMessage], delivered: 
     check_count("bare loop, acknowledgements", delivered.count, len(sent))
 
 
-def consume_rate(servers: str, topic: str, messages: int) -> float:
+Read = Callable[[Sequence[Message]], list[bytes]]
+
+
+def read_raw(messages: Sequence[Message]) -> list[bytes]:
+    """Everything of each message, as the library gives it."""
+    data = []
+    for message in messages:
+        _where = message.topic(), message.partition(), message.offset()
+        _read = message.timestamp()[1], message.key(), message.headers()
+        data.append(message.value())
+    return data
+
+
+def read_decoded(messages: Sequence[Message]) -> list[bytes]:
+    """The same with the key as a UUID and the headers as a mapping, as ours gives them."""
+    data = []
+    for message in messages:
+        _where = message.topic(), message.partition(), message.offset()
+        _read = message.timestamp()[1], _key_of(message.key()), dict(message.headers() or ())
+        data.append(message.value())
+    return data
+
+
+@cache
+def _key_of(raw: bytes) -> UUID:
+    """The keys of this workload come again and again."""
+    return UUID(raw.decode())
+
+
+def consume_rate(servers: str, topic: str, messages: int, read: Read) -> float:
     """Messages per second behind the first pack, which comes once the group is joined; with a commit for each pack."""
     tally = Tally("bare loop", messages)
     settings = consumer_settings(DEFAULT_CONSUMING, DEFAULT_KAFKA, grows=False)
     consumer = Consumer(settings | {"bootstrap.servers": servers, "group.id": f"bare-{topic}"})
     with closing(consumer):
         consumer.subscribe([topic])
-        while not tally.count:
-            _take_pack(consumer, tally, messages)
-        return rate_behind_first(tally, messages, lambda: _take_pack(consumer, tally, messages - tally.count))
+        _take_pack(consumer, tally, messages, read)
+        return rate_behind_first(tally, messages, lambda: _take_pack(consumer, tally, messages, read))
 
 
-def _take_pack(consumer: Consumer, tally: Tally, at_most: int) -> None:
-    pack = consumer.consume(min(PACK, at_most), _WAIT_S)
-    data = []
-    for message in pack:
-        if message.error() is not None:
-            raise KafkaException(message.error())
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        _read = message.timestamp()[1], message.key(), message.headers()
-        data.append(message.value())
-    if pack:
-        tally.take(data)
-        consumer.commit(offsets=[TopicPartition(topic, partition, offset + 1)], asynchronous=False)
+def _take_pack(consumer: Consumer, tally: Tally, messages: int, read: Read) -> None:
+    """As many as ours takes at most, or all that are left, piece by piece."""
+    end = min(tally.count + PACK, messages)
+    while tally.count < end:
+        piece = consumer.consume(min(_PIECE, end - tally.count), _WAIT_S)
+        if any(map(Message.error, piece)):
+            raise KafkaException(next(filter(None, map(Message.error, piece))))
+        if piece:
+            tally.take(read(piece))
+            last = piece[-1]
+    consumer.commit(offsets=[TopicPartition(last.topic(), last.partition(), last.offset() + 1)], asynchronous=False)

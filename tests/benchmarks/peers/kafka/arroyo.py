@@ -10,7 +10,7 @@ from arroyo.processing import StreamProcessor
 from arroyo.processing.strategies import CommitOffsets, ProcessingStrategy, ProcessingStrategyFactory, RunTask
 from arroyo.types import Commit, Message, Partition, Topic
 
-from tests.benchmarks.peers.kafka.work import FETCHING, Task, Work
+from tests.benchmarks.peers.kafka.work import Task, Work
 
 
 class Reporting(KafkaConsumer):
@@ -48,7 +48,7 @@ def main(task: Task) -> None:
     configuration = build_kafka_consumer_configuration(
         {}, task.group, bootstrap_servers=[task.servers], enable_auto_commit=False
     )
-    configuration |= FETCHING
+    configuration |= task.fetching
     summing = Summing(work)
     summing.processor = StreamProcessor(
         Reporting(configuration, work), Topic(task.topic), summing, commit_policy=ONCE_PER_SECOND

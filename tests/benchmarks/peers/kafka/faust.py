@@ -17,6 +17,8 @@ def main(task: Task) -> None:
         store="memory://",
         broker_commit_every=COMMIT_EVERY,
         broker_max_poll_records=COMMIT_EVERY,
+        # Of how librdkafka fetches this is all that aiokafka knows too: it fetches again whenever a partition runs low.
+        consumer_max_fetch_size=task.fetching["max.partition.fetch.bytes"],
         web_enabled=False,
         topic_disable_leader=True,
         worker_redirect_stdouts=False,

@@ -4,7 +4,7 @@ from typing import Any
 
 from quixstreams import Application
 
-from tests.benchmarks.peers.kafka.work import COMMIT_EVERY, FETCHING, Task, Work
+from tests.benchmarks.peers.kafka.work import COMMIT_EVERY, Task, Work
 
 
 def main(task: Task) -> None:
@@ -14,7 +14,7 @@ def main(task: Task) -> None:
         consumer_group=task.group,
         auto_offset_reset="earliest",
         commit_every=COMMIT_EVERY,
-        consumer_extra_config=FETCHING,
+        consumer_extra_config=task.fetching,
         loglevel="ERROR",
         auto_create_topics=False,
         use_changelog_topics=False,

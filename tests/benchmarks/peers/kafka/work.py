@@ -13,20 +13,18 @@ from typing import Any, Self
 # Ours commits ten times a second while it works; a peer that goes by messages, after so many: no more often.
 COMMIT_EVERY = 8_192
 
-# What ours tells librdkafka. By default it stops fetching for a second whenever enough is queued, and peers starve.
-FETCHING: dict[str, Any] = {"fetch.queue.backoff.ms": 10, "queued.min.messages": 100_000}
-
 _NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a process shall read."""
+    """What a process shall read, and how it fetches: what ours tells librdkafka."""
 
     servers: str
     topic: str
     group: str
     messages: int
+    fetching: dict[str, Any]
 
     @classmethod
     def of_arguments(cls) -> Self:
