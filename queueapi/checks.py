@@ -7,21 +7,28 @@ from django.core import checks
 from queueapi.config import Config, config
 from queuecore.config.fields import Leaf, leaves
 
-# Keys that a file of ThingsBoard's may set, and that this installation does not obey yet: its queues are configured one
-# by one, in the control plane.
-_NOT_OBEYED = (
-    "queue.prefix",
-    "queue.group_id_style",
-    "queue.pack-processing-timeout",
-    "queue.core.",
-    "queue.rule-engine.",
-    "queue.edge.",
-    "queue.vc.",
-    "queue.edqs.",
-    "queue.tasks.",
-    "queue.partitions.count",
-    "queue.partitions.use_internal_partition",
+_QUEUE_BY_QUEUE = "Configure the queue itself in the control plane; queuecore.queue_factory obeys the setting."
+_ONE_MEMBER = (
+    "Each partition's consumer is the only member of its group and keeps to the classic protocol, so that a new owner "
+    "displaces the one before; the indexer of dead letters and programs that share a group obey the setting."
 )
+
+# Keys that a file of ThingsBoard's may set, and that this installation's queues do not obey, with what to do instead:
+# queues are configured one by one, in the control plane.
+_NOT_OBEYED = {
+    "queue.prefix": _QUEUE_BY_QUEUE,
+    "queue.group_id_style": _QUEUE_BY_QUEUE,
+    "queue.pack-processing-timeout": _QUEUE_BY_QUEUE,
+    "queue.core.": _QUEUE_BY_QUEUE,
+    "queue.rule-engine.": _QUEUE_BY_QUEUE,
+    "queue.edge.": _QUEUE_BY_QUEUE,
+    "queue.vc.": _QUEUE_BY_QUEUE,
+    "queue.edqs.": _QUEUE_BY_QUEUE,
+    "queue.tasks.": _QUEUE_BY_QUEUE,
+    "queue.partitions.count": _QUEUE_BY_QUEUE,
+    "queue.partitions.use_internal_partition": _QUEUE_BY_QUEUE,
+    "queue.kafka.group.protocol": _ONE_MEMBER,
+}
 
 
 @checks.register()
@@ -29,20 +36,21 @@ def check_queue_settings(app_configs: Any, **_: Any) -> list[checks.CheckMessage
     """A warning for each setting that was changed and changes nothing."""
     return [
         checks.Warning(
-            f"{leaf.variable} ({leaf.key}) is {value!r}, which has no effect in an installation yet.",
-            hint="Configure the queue itself in the control plane; queuecore.queue_factory obeys the setting.",
+            f"{leaf.variable} ({leaf.key}) is {value!r}, which has no effect on an installation's queues.",
+            hint=hint,
             id="queueapi.W001",
         )
-        for leaf, value in _changed(config())
+        for leaf, value, hint in _changed(config())
     ]
 
 
-def _changed(settings: Config) -> list[tuple[Leaf, Any]]:
+def _changed(settings: Config) -> list[tuple[Leaf, Any, str]]:
     found = []
     for leaf in leaves(Config):
         value: Any = settings
         for name in leaf.names:
             value = getattr(value, name)
-        if leaf.key.startswith(_NOT_OBEYED) and value != leaf.default:
-            found.append((leaf, value))
+        hint = next((hint for key, hint in _NOT_OBEYED.items() if leaf.key.startswith(key)), None)
+        if hint is not None and value != leaf.default:
+            found.append((leaf, value, hint))
     return found

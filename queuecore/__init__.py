@@ -12,6 +12,7 @@ from queuecore.encoding import decode, encode
 from queuecore.errors import (
     ConfigurationError,
     CorruptLog,
+    Displaced,
     ForeignFile,
     GroupActive,
     InvalidMessage,
@@ -103,6 +104,7 @@ __all__ = [
     "Delivery",
     "DeliveryContext",
     "Deployment",
+    "Displaced",
     "EdqsQueueFactory",
     "FailureStory",
     "ForeignFile",

@@ -12,6 +12,7 @@ QueueError
 ├── PayloadTooLarge         one message is larger than the topic takes
 ├── PartitionFull           a bounded partition holds all it may (retryable)
 ├── NotOwner                the partition to commit belongs to another consumer of the group
+│   └── Displaced           another consumer has joined with this one's member id and has its place
 ├── GroupActive             the group's offsets cannot be changed while its members read
 ├── ProducerFenced          a newer producer has taken over this transactional id
 ├── TransactionAborted      the transaction was aborted, so nothing of it took effect (retryable)
@@ -112,6 +113,12 @@ class NotOwner(QueueError):
     """The partition to commit belongs to another consumer of the group."""
 
     code = "not_owner"
+
+
+class Displaced(NotOwner):
+    """Another consumer has joined with this one's member id and has its place in the group."""
+
+    code = "displaced"
 
 
 class GroupActive(QueueError):

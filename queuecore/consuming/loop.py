@@ -2,6 +2,8 @@
 
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
@@ -12,15 +14,17 @@ from queuecore.consuming.handlers import Handler, context_of
 from queuecore.consuming.progress import KEEP_ALIVE_EVERY_S, PackProgress
 from queuecore.deadletter.envelope import FailureStory, describe_exception, to_letter
 from queuecore.deadletter.fitting import send_letter
-from queuecore.errors import NotOwner
+from queuecore.errors import Displaced
 from queuecore.messages import Record
 from queuecore.processing import RetryFailed
-from queuecore.providers.base import Provider
+from queuecore.providers.base import Provider, QueueConsumer
 from queuecore.topics import ServiceType, TopicPartitionInfo, dead_letter_partition, group_name
 
 logger = logging.getLogger(__name__)
 
 _LETTER_ACK_S = 30
+# How often one that was displaced looks whether its place is free, where the provider would not tell.
+_LOOK_EVERY_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class PartitionLoop:
         self._outcomes = outcomes
         self._clock = clock
         self._stopping = threading.Event()
-        self._member_id: str | None = spec.member_id
+        self._is_displaced = False
 
     def stop(self) -> None:
         """Finish the message at hand, commit what is done, return from `run`."""
@@ -85,18 +89,45 @@ class PartitionLoop:
     def run(self) -> None:
         """Consume until stopped. An error of the provider or of `outcomes` ends it, with what is done committed.
 
-        Another loop for the same partition takes its place, which is NotOwner here. Run again, this one stands by, as
-        an ordinary member of the group that gets the partition when the other is gone: two that both insist would take
-        it from each other for ever."""
-        consumer = self._provider.consumer(self.spec.group, member_id=self._member_id)
+        Another loop for the same partition takes its place, which is Displaced here. Run again, this one first stands
+        by until the other is gone: two that both insist would take it from each other for ever."""
+        if self._is_displaced:
+            self._stand_by()
+            if self._stopping.is_set():
+                return
+            self._is_displaced = False
+        try:
+            with self._subscribed(self.spec.member_id) as consumer:
+                while not self._stopping.is_set():
+                    if records := consumer.poll(self.spec.poll_interval_ms):
+                        self._process(records, PackProgress(consumer, self.spec.info.place, self._clock))
+        except Displaced:
+            self._is_displaced = True
+            raise
+
+    def _stand_by(self) -> None:
+        """Wait until the partition is free or the loop is stopped. An ordinary member of the group is given it when
+        the other is gone. Inside a topic that has more partitions Kafka might give it sooner, in return for another
+        that nobody reads; so there this one stays out of the group."""
+        if self.spec.info.use_internal_partition:
+            while self._group_has_members() and not self._stopping.wait(_LOOK_EVERY_S):
+                pass
+            return
+        with self._subscribed(None) as consumer:
+            while not self._stopping.is_set() and not consumer.partitions:
+                # What it gives is not committed, and comes again.
+                consumer.poll(self.spec.poll_interval_ms)
+
+    def _group_has_members(self) -> bool:
+        group = self._provider.admin().groups().get(self.spec.group)
+        return group is not None and bool(group.members)
+
+    @contextmanager
+    def _subscribed(self, member_id: str | None) -> Iterator[QueueConsumer]:
+        consumer = self._provider.consumer(self.spec.group, member_id=member_id)
         try:
             consumer.subscribe([self.spec.info])
-            while not self._stopping.is_set():
-                if records := consumer.poll(self.spec.poll_interval_ms):
-                    self._process(records, PackProgress(consumer, self.spec.info.place, self._clock))
-        except NotOwner:
-            self._member_id = None
-            raise
+            yield consumer
         finally:
             # Nobody shall wait for one that has stopped.
             consumer.unsubscribe()

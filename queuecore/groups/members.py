@@ -2,7 +2,7 @@
 
 import re
 
-from queuecore.errors import InvalidName, NotOwner
+from queuecore.errors import Displaced, InvalidName
 
 # Kafka's rule, kept everywhere so that an id means the same on every provider.
 _ALLOWED = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -17,9 +17,9 @@ def check_member_id(member_id: str | None) -> str | None:
     return member_id
 
 
-def displaced(group: str, member_id: str | None) -> NotOwner:
+def displaced(group: str, member_id: str | None) -> Displaced:
     """For a consumer whose place another one has taken."""
-    return NotOwner(
+    return Displaced(
         f"another consumer has joined group {group} as {member_id!r} and has taken this one's place; if both shall "
         "read, give each a member id of its own",
         group=group,

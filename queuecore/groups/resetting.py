@@ -8,8 +8,9 @@ apply_reset(admin, plan)
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
-from queuecore.errors import GroupActive, OffsetOutOfRange
+from queuecore.errors import GroupActive, OffsetOutOfRange, ProviderUnavailable
 from queuecore.groups.lag import Standing, read_standings
 from queuecore.providers.base import QueueAdmin
 from queuecore.topics import ProviderPartition
@@ -47,6 +48,8 @@ class Shifted:
 
 
 Target = Earliest | Latest | AtTime | AtOffset | Shifted
+
+_TOKEN_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,24 @@ class ResetPlan:
     target: Target
     moves: tuple[Move, ...]
 
+    @property
+    def token(self) -> str:
+        """The same for plans that mean the same: one group and target, from the same committed offsets to the same new
+        ones. The end moves on with every message, so for `Latest` it is no part of it."""
+        moving = isinstance(self.target, Latest)
+        moves = [(*one.place, one.standing.committed, None if moving else one.offset) for one in self.moves]
+        return sha256(repr((self.group, self.target, moves)).encode()).hexdigest()[:_TOKEN_DIGITS]
+
 
 def plan_reset(admin: QueueAdmin, group: str, partitions: Iterable[ProviderPartition], target: Target) -> ResetPlan:
     """Changes nothing. OffsetOutOfRange for a shift where nothing is committed, UnknownTopic for a partition there is
-    not."""
-    standings = read_standings(admin, {group: sorted(set(partitions))})[group]
+    not, ProviderUnavailable for one that nobody leads."""
+    wanted = sorted(set(partitions))
+    standings = read_standings(admin, {group: wanted})[group]
+    if unknown := [place for place in wanted if place not in standings]:
+        # Tells what is wrong with them, unless it is over.
+        admin.end_offsets(unknown)
+        raise ProviderUnavailable(f"nobody could tell where {unknown[0]} begins and ends; plan anew")
     asked = _asked(admin, group, standings, target)
     return ResetPlan(group, target, tuple(Move(place, one, asked[place]) for place, one in standings.items()))
 

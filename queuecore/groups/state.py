@@ -7,7 +7,7 @@ The plan (`targets`) changes at once when a member joins or goes or a topic grow
 members look. A partition that moves from A to B is B's only when A has released it, or is gone. So a consumer, inside
 `poll`, whenever `version` is not the one it saw last:
 
-    state.expire(silent_members)
+    state.expire(silent_members)        # of `members` and of `displaced`
     if state.is_displaced(me, member_id):
         ...                             # all is lost: another has our member id, and fighting back helps nobody
     if not state.is_member(me):         # we were silent for too long ourselves
@@ -86,6 +86,8 @@ class GroupState:
         self.members: dict[str, Wants] = {}
         # By which id a member is known again. Invariant: no two members have the same.
         self.member_ids: dict[str, str] = {}
+        # Members that another with their id has put out, until they join again or are gone.
+        self.displaced: set[str] = set()
         # How many partitions each topic has that somebody wants something of.
         self.counts: dict[str, int] = {}
         self.targets: dict[ProviderPartition, str] = {}
@@ -100,6 +102,7 @@ class GroupState:
         check_choices(wants, strategy=Strategy)
         self._disown([member])
         self.member_ids.pop(member, None)
+        self.displaced.discard(member)
         if member_id is not None:
             self._displace(member, member_id)
         self.members[member] = wants
@@ -112,7 +115,11 @@ class GroupState:
 
     def expire(self, members: Iterable[str]) -> None:
         """Take out members that left without a word: what they owned is free at once."""
-        gone = [member for member in members if member in self.members]
+        silent = set(members)
+        if self.displaced & silent:
+            self.displaced -= silent
+            self.version += 1
+        gone = [member for member in self.members if member in silent]
         if not gone:
             return
         self._disown(gone)
@@ -132,7 +139,9 @@ class GroupState:
         return member in self.members
 
     def is_displaced(self, member: str, member_id: str | None) -> bool:
-        """Whether another member has joined with this id since."""
+        """Whether another member has joined with this id since, be it gone again or not."""
+        if member in self.displaced:
+            return True
         return member_id is not None and self._known_as(member_id) not in {None, member}
 
     def is_owner(self, member: str, partitions: Iterable[ProviderPartition]) -> bool:
@@ -171,6 +180,7 @@ class GroupState:
         if (before := self._known_as(member_id)) is not None:
             self._disown([before])
             self._remove(before)
+            self.displaced.add(before)
             self.targets = {
                 partition: member if target == before else target for partition, target in self.targets.items()
             }

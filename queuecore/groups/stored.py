@@ -1,7 +1,8 @@
 """A group's state as text, for a provider that keeps it in one row.
 
 One JSON object, partitions gathered by topic: {"a.topic": [0, 1, 2]}. Members come in the order they joined, each with
-what it wants, what is planned for it and what it owns; and with its member id, where it has one.
+what it wants, what is planned for it and what it owns; and with its member id, where it has one. Those that were
+displaced are named beside them.
 """
 
 import json
@@ -31,6 +32,7 @@ def to_json(state: GroupState) -> str:
         "version": state.version,
         "counts": state.counts,
         "members": members,
+        "displaced": sorted(state.displaced),
     }
     return json.dumps(whole, separators=(",", ":"))
 
@@ -42,6 +44,7 @@ def from_json(text: str) -> GroupState:
     state.generation = whole["generation"]
     state.version = whole["version"]
     state.counts = whole["counts"]
+    state.displaced = set(whole.get("displaced", []))
     for one in whole["members"]:
         member = one["id"]
         state.members[member] = Wants(

@@ -183,8 +183,9 @@ class QueueConsumer(Protocol):
 
     def poll(self, duration_ms: int) -> list[Record]:
         """Up to a pack of records, waiting at most that long for the first. Each is given out once. QueueError
-        when nothing is subscribed. NotOwner, until it subscribes again, when another consumer has taken this one's
-        place in the group (see `Provider.consumer`)."""
+        when nothing is subscribed. Displaced, until it subscribes again, when another consumer has taken this one's
+        place in the group (see `Provider.consumer`). What the listener raises ends the poll, and what that would have
+        given comes with the next."""
 
     def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
         """Everything below these offsets is done and will not be delivered to the group again. By default that is
@@ -253,6 +254,10 @@ class TransactionalProducer(Protocol):
     def begin(self) -> Transaction:
         """One at a time. ProducerFenced when a newer producer has the transactional id."""
 
+    def check(self, info: TopicPartitionInfo, message: QueueMessage) -> None:
+        """InvalidMessage or PayloadTooLarge for one that can be seen to be refused, without a transaction. The provider
+        may still refuse others."""
+
     def stop(self) -> None:
         """Abort what is open, and release."""
 
@@ -313,10 +318,14 @@ class Provider(Protocol):
     def transactional_producer(self, transactional_id: str) -> TransactionalProducer:
         """NotSupported where `capabilities` says so."""
 
-    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> QueueConsumer:
-        """A member of the group. With a `member_id` it is known again: who subscribes under one that another consumer
-        of the group has, displaces that one at once and takes its partitions; the displaced one's commits are refused
-        with NotOwner, and it is told that they are lost. InvalidName for an id that Kafka would not take."""
+    def consumer(
+        self, group: str, topic: str = "", *, member_id: str | None = None, max_poll_records: int | None = None
+    ) -> QueueConsumer:
+        """A member of the group. One poll gives at most `max_poll_records`, where ConsumerOptions do not say less.
+
+        With a `member_id` it is known again: who subscribes under one that another consumer of the group has, displaces
+        that one at once and takes its partitions; the displaced one's commits are refused with NotOwner, and it is told
+        that they are lost. InvalidName for an id that Kafka would not take."""
 
     def reader(self) -> QueueReader: ...
 

@@ -8,6 +8,7 @@ from queuecore.providers.base import Provider
 from queuecore.providers.options import (
     DEFAULT_CONSUMING,
     DEFAULT_KAFKA,
+    DEFAULT_KAFKA_PRODUCING,
     DEFAULT_PRODUCING,
     ConsumerOptions,
     KafkaOptions,
@@ -27,7 +28,7 @@ def open_provider(
     folder: Path | str | None = None,
     servers: str | None = None,
     kafka: KafkaOptions | None = None,
-    producing: ProducerOptions = DEFAULT_PRODUCING,
+    producing: ProducerOptions | None = None,
     consuming: ConsumerOptions = DEFAULT_CONSUMING,
     capacity: int | None = None,
     when_full: Literal["block", "reject"] | None = None,
@@ -37,7 +38,8 @@ def open_provider(
     in-memory  in this process alone, gone with it; a partition holds `capacity` messages (100,000), and then senders
                wait (`when_full="block"`) or are refused with PartitionFull (`"reject"`)
     log        durable, under `folder`, shared by all processes of the machine that open it
-    kafka      the cluster at `servers` (`host:port,host:port`), reached as the options `kafka` say
+    kafka      the cluster at `servers` (`host:port,host:port`), reached as the options `kafka` say; without
+               `producing`, messages wait for 1 ms to be sent with others
 
     ConfigurationError for another name, and for a place that this provider does not want or misses.
     """
@@ -51,6 +53,7 @@ def open_provider(
         )
     if when_full not in {None, "block", "reject"}:
         raise ConfigurationError(f"when_full is {when_full!r}; choose one of block, reject")
+    producing = producing or (DEFAULT_KAFKA_PRODUCING if name == "kafka" else DEFAULT_PRODUCING)
     match name:
         case "in-memory":
             from queuecore.providers.memory import MemoryProvider, MemoryStorage

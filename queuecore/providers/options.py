@@ -1,8 +1,8 @@
 """How producers and consumers behave: the same words mean the same on every provider."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, Self, get_args
 
 from queuecore.errors import ConfigurationError
 
@@ -78,6 +78,12 @@ class ConsumerOptions:
     def __post_init__(self) -> None:
         check_choices(self, auto_offset_reset=OffsetReset, isolation=Isolation, strategy=Strategy)
         _at_least(self, max_poll_records=1, max_partition_fetch_bytes=1, session_timeout_ms=1)
+
+    def with_at_most(self, max_poll_records: int | None) -> Self:
+        """The same, with no more in one poll than that. None changes nothing."""
+        if max_poll_records is None or max_poll_records >= self.max_poll_records:
+            return self
+        return replace(self, max_poll_records=max_poll_records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,5 +166,7 @@ class KafkaOptions:
 
 
 DEFAULT_PRODUCING = ProducerOptions()
+# A request to a broker costs more than a millisecond's wait.
+DEFAULT_KAFKA_PRODUCING = ProducerOptions(linger_ms=1)
 DEFAULT_CONSUMING = ConsumerOptions()
 DEFAULT_KAFKA = KafkaOptions()

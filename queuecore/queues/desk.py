@@ -61,7 +61,11 @@ class Desk:
 
     def start_sending(self, handled: Iterable[Handled]) -> list[tuple[int, list["Future[RecordMetadata]"]]]:
         """Of those that sent something: which one, and what it has to wait for."""
-        return [(index, self._send(one)) for index, one in enumerate(handled) if one.outgoing]
+        return [(index, self.send(one)) for index, one in enumerate(handled) if one.outgoing]
+
+    def send(self, one: Handled) -> list["Future[RecordMetadata]"]:
+        """What it has to wait for. ProviderUnavailable where there is no room to send."""
+        return [send(self.producer, *addressed) for addressed in one.outgoing]
 
     def finish_sending(self, one: Handled, stored: Iterable["Future[RecordMetadata]"]) -> Handled:
         """What became of it: itself, or its letter, with all that it sent stored."""
@@ -72,12 +76,9 @@ class Desk:
                 if error.retryable:
                     raise
                 one = self.refused(one, error)
-                stored = self._send(one)
+                stored = self.send(one)
             else:
                 return one
-
-    def _send(self, one: Handled) -> list["Future[RecordMetadata]"]:
-        return [send(self.producer, *addressed) for addressed in one.outgoing]
 
 
 def _lighter(one: Handled, error: QueueError) -> Handled:

@@ -79,7 +79,7 @@ class Membership:
             is_done = self._worker.wait_idle(remaining)
         else:
             is_done = self._worker.withdraw(None, remaining)
-        self._settle()
+        self._settle(deadline)
         return is_done
 
     def assigned(self, partitions: frozenset[ProviderPartition]) -> None:
@@ -87,12 +87,17 @@ class Membership:
         self._settling.take(partitions)
 
     def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
+        deadline = time.monotonic() + self._hand_over_s
         if self._settling.commits_first:
             self._forget_pending(partitions)
             self._worker.wait_done(partitions, self._hand_over_s)
         else:
             self._worker.withdraw(partitions, self._hand_over_s)
-        self._settle()
+        if self._is_settling:
+            # In the middle of it, as the consumer is kept alive: what was handled later must not be committed first.
+            self._worker.discard(partitions)
+        else:
+            self._settle(deadline)
         self._forget(partitions)
 
     def lost(self, partitions: frozenset[ProviderPartition]) -> None:
@@ -145,10 +150,10 @@ class Membership:
         self._settling.begin(self._consumer, records)
         self._worker.give(records)
 
-    def _settle(self) -> None:
+    def _settle(self, deadline: float | None = None) -> None:
         if handled := self._worker.take_handled():
             self._is_settling = True
-            self._settling.settle(self._consumer, handled)
+            self._settling.settle(self._consumer, handled, deadline)
             self._is_settling = False
             self._progressed()
         self._settled_at = time.monotonic()

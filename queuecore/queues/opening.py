@@ -1,20 +1,12 @@
 """Queues by the name of their provider."""
 
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from queuecore.hashing import DEFAULT_HASH
 from queuecore.providers.opening import ProviderName, open_provider
-from queuecore.providers.options import (
-    DEFAULT_PRODUCING,
-    ConsumerOptions,
-    KafkaOptions,
-    ProducerOptions,
-)
+from queuecore.providers.options import DEFAULT_CONSUMING, ConsumerOptions, KafkaOptions, ProducerOptions
 from queuecore.queues.queues import Queues
-
-# A handler gets one message after the other: more at once would only wait, and keep the garbage collector busy.
-SUBSCRIBING: Final = ConsumerOptions(max_poll_records=1_000)
 
 
 def open_queues(
@@ -26,8 +18,8 @@ def open_queues(
     producer_id: str | None = None,
     hash_name: str = DEFAULT_HASH,
     debug: bool = False,
-    producing: ProducerOptions = DEFAULT_PRODUCING,
-    consuming: ConsumerOptions = SUBSCRIBING,
+    producing: ProducerOptions | None = None,
+    consuming: ConsumerOptions = DEFAULT_CONSUMING,
     capacity: int | None = None,
     when_full: Literal["block", "reject"] | None = None,
 ) -> Queues:
@@ -37,8 +29,8 @@ def open_queues(
             queues.create("orders", partitions=10)
             queues.publish("orders", "customer-123", b"2 apples").result()
 
-    `folder`, `servers`, `kafka`, `capacity` and `when_full` are those of `open_provider`, the rest is
-    explained at `Queues`. Without `consuming`, at most 1,000 messages are read at once.
+    `folder`, `servers`, `kafka`, `producing`, `capacity` and `when_full` are those of `open_provider`, the rest is
+    explained at `Queues`. Subscriptions read at most 1,000 messages at once, or fewer where `consuming` says so.
     """
     opened = open_provider(
         provider,

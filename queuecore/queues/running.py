@@ -21,6 +21,8 @@ _FIRST_PAUSE_S: Final = 0.2
 _MAX_PAUSE_S: Final = 5.0
 # What leaving a group may take beyond what a handler may.
 _LEAVING_S: Final = 10.0
+# A handler gets one message after the other: more at once would only wait, and keep the garbage collector busy.
+_PACK: Final = 1_000
 
 
 class Runner:
@@ -44,7 +46,7 @@ class Runner:
         self._stopping = stopping
         self._progressed = progressed
         self._deadline = float("inf")
-        # Whether the handler was done in time when this ended.
+        # Whether nothing was left undone when this ended.
         self._is_finished = True
         self.membership: Membership | None = None
         self.error: Exception | None = None
@@ -53,7 +55,8 @@ class Runner:
         threading.Thread(target=self._run, name=f"{name}-reader", daemon=True).start()
 
     def stop(self, timeout_s: float) -> bool:
-        """End within the time. False when the handler took longer. The handler itself cannot wait for that."""
+        """End within the time. False when the handler took longer, or what it did could not be settled. The handler
+        itself cannot wait for that."""
         self.tell_to_stop(timeout_s)
         if self.is_handler_thread:
             return True
@@ -62,9 +65,10 @@ class Runner:
     def tell_to_stop(self, timeout_s: float) -> None:
         """As `stop`, without waiting."""
         self._deadline = time.monotonic() + timeout_s
-        self._stopping.set()
         if not self._settling.commits_first:
+            # First: who stops between two attempts gives up its message, and nothing may be handled after that.
             self._worker.take_no_more()
+        self._stopping.set()
 
     @property
     def is_handler_thread(self) -> bool:
@@ -87,8 +91,12 @@ class Runner:
             try:
                 self._is_finished = self._stay()
             except BaseException as error:
+                self._is_finished = False
                 if not _may_pass(error):
                     self.error = as_exception(error, threading.current_thread().name)
+                    break
+                if self._stopping.is_set():
+                    logger.warning("%s: %s; %s", self._name, error, self._consequence)
                     break
                 if before != self._desk.counter.counts():
                     pause_s = _FIRST_PAUSE_S
@@ -101,7 +109,7 @@ class Runner:
 
     def _stay(self) -> bool:
         """In the group until told to stop; whether the handler was done in time."""
-        consumer = self._desk.provider.consumer(self._desk.group)
+        consumer = self._desk.provider.consumer(self._desk.group, max_poll_records=_PACK)
         membership = Membership(consumer, self._worker, self._settling, self._desk.hand_over_s, self._progressed)
         with ExitStack() as leaving:
             leaving.callback(consumer.stop)
@@ -113,7 +121,16 @@ class Runner:
             self.membership = membership
             while not self._stopping.is_set():
                 membership.turn()
-            return membership.finish(self._deadline)
+            is_done = membership.finish(self._deadline)
+            if not is_done and not self._settling.commits_first:
+                logger.warning("%s: the handler was left behind with the message at hand", self._name)
+            return is_done
+
+    @property
+    def _consequence(self) -> str:
+        if self._settling.commits_first:
+            return "it has ended all the same"
+        return "it has ended, and what was handled since the last commit is delivered again"
 
     def _leave(self) -> None:
         self.membership = None
@@ -121,17 +138,28 @@ class Runner:
             self._worker.discard()
 
     def _end(self) -> None:
-        left = self._worker.discard()
-        self._worker.stop()
-        if left and self._settling.commits_first:
-            self._desk.counter.add(dropped=left)
-            logger.error("%s: %d messages were committed, and are dropped unhandled", self._name, left)
-        if self.error is not None:
-            logger.error("%s: the subscription has ended: %s", self._name, self.error, exc_info=self.error)
-        elif not self._is_finished:
-            logger.warning("%s: the handler was left behind with the message at hand", self._name)
-        self.ended.set()
-        self._progressed()
+        try:
+            if self._settling.commits_first:
+                self._is_finished = self._finish_committed()
+            else:
+                self._worker.stop()
+        finally:
+            if self.error is not None:
+                logger.error("%s: the subscription has ended: %s", self._name, self.error, exc_info=self.error)
+            self.ended.set()
+            self._progressed()
+
+    def _finish_committed(self) -> bool:
+        """What counts as done already, and nobody else will get: it may have outlasted the last membership. False when
+        something of it is dropped."""
+        dropped_before = self._desk.counter.counts().dropped
+        patience_s = max(0.0, self._deadline - time.monotonic()) if self.error is None else 0.0
+        handled, unfinished = self._worker.stop(patience_s)
+        self._settling.settle_outside(handled)
+        if unfinished:
+            self._desk.counter.add(dropped=unfinished)
+            logger.error("%s: %d messages were committed, and are dropped unfinished", self._name, unfinished)
+        return self._desk.counter.counts().dropped == dropped_before
 
 
 def _may_pass(error: BaseException) -> bool:

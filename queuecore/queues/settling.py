@@ -6,16 +6,17 @@ Whatever is raised here ends the membership, and the group gets again what is no
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import ClassVar, Final, Protocol
 
 from queuecore.delivery import Delivery
 from queuecore.errors import NotOwner, ProducerFenced, QueueError, TransactionAborted
-from queuecore.messages import Record
+from queuecore.messages import Record, RecordMetadata
 from queuecore.providers.base import QueueConsumer, TransactionalProducer
 from queuecore.queues.desk import Desk
 from queuecore.queues.handled import Handled
-from queuecore.queues.places import ends_of
+from queuecore.queues.places import ends_of, place_of
 from queuecore.topics import ProviderPartition
 
 logger = logging.getLogger(__name__)
@@ -35,8 +36,12 @@ class Settling(Protocol):
     def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None:
         """These are about to be handled."""
 
-    def settle(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
-        """Store what these sent, and commit them."""
+    def settle(self, consumer: QueueConsumer, handled: Sequence[Handled], deadline: float | None = None) -> None:
+        """Store what these sent, and commit them. With a deadline the partitions are about to be given away, and the
+        consumer cannot be polled; else it is kept alive where this takes long."""
+
+    def settle_outside(self, handled: Sequence[Handled]) -> None:
+        """Out of the group. What was committed before it was handled is settled all the same; the rest comes again."""
 
     def forget(self, places: Collection[ProviderPartition] | None = None) -> None:
         """These partitions are not ours any longer; without any: none is."""
@@ -53,16 +58,28 @@ class AtMostOnce:
     def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None:
         consumer.commit(ends_of(records))
 
-    def settle(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:  # noqa: ARG002
+    def settle(
+        self,
+        consumer: QueueConsumer,  # noqa: ARG002
+        handled: Sequence[Handled],
+        deadline: float | None = None,  # noqa: ARG002
+    ) -> None:
+        self.settle_outside(handled)
+
+    def settle_outside(self, handled: Sequence[Handled]) -> None:
+        """Raises nothing: nobody would get these again, so what cannot be stored is dropped, and counted."""
         done = list(handled)
-        for index, stored in self._desk.start_sending(handled):
-            one = done[index]
+        under_way: dict[int, list[Future[RecordMetadata]]] = {}
+        for index, one in enumerate(handled):
             try:
-                done[index] = self._desk.finish_sending(one, stored)
+                under_way[index] = self._desk.send(one)
             except QueueError as error:
-                where = f"{one.record.topic}[{one.record.partition}]@{one.record.offset}"
-                logger.error("%s is dropped: what it sent was not stored: %s", where, error)
-                done[index] = replace(one, outcome="dropped")
+                done[index] = _dropped(one, error)
+        for index, stored in under_way.items():
+            try:
+                done[index] = self._desk.finish_sending(handled[index], stored)
+            except QueueError as error:
+                done[index] = _dropped(handled[index], error)
         self._desk.count(done)
 
     def forget(self, places: Collection[ProviderPartition] | None = None) -> None: ...
@@ -78,7 +95,12 @@ class AtLeastOnce:
 
     def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None: ...
 
-    def settle(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
+    def settle(
+        self,
+        consumer: QueueConsumer,
+        handled: Sequence[Handled],
+        deadline: float | None = None,  # noqa: ARG002
+    ) -> None:
         done = list(handled)
         for index, stored in self._desk.start_sending(handled):
             try:
@@ -88,6 +110,8 @@ class AtLeastOnce:
                 self._commit(consumer, done[:index])
                 raise
         self._commit(consumer, done)
+
+    def settle_outside(self, handled: Sequence[Handled]) -> None: ...
 
     def forget(self, places: Collection[ProviderPartition] | None = None) -> None: ...
 
@@ -110,6 +134,8 @@ class ExactlyOnce:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._held: set[ProviderPartition] = set()
+        # What was taken from us while something is settled: its messages are the next owner's, even if that is us.
+        self._gone: set[ProviderPartition] = set()
         # The partition under whose id is sent.
         self._sender: ProviderPartition | None = None
         self._producer: TransactionalProducer | None = None
@@ -125,36 +151,80 @@ class ExactlyOnce:
 
     def begin(self, consumer: QueueConsumer, records: Sequence[Record]) -> None: ...
 
-    def settle(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
-        try:
-            self._commit(consumer, handled)
-        except QueueError as error:
-            if error.retryable or isinstance(error, NOT_OURS):
-                raise
-            # One of them sent what cannot be stored.
-            if len(handled) == 1:
-                self.settle(consumer, [self._desk.refused(handled[0], error)])
-            else:
-                middle = len(handled) // 2
-                self.settle(consumer, handled[:middle])
-                self.settle(consumer, handled[middle:])
+    def settle(self, consumer: QueueConsumer, handled: Sequence[Handled], deadline: float | None = None) -> None:
+        self._gone.clear()
+        refusal = self._commit(consumer, handled)
+        if refusal is None:
+            return
+        # A transaction that was refused is dear: nearly all that can be refused is found without another.
+        storable = [self._storable(one) for one in handled]
+        if any(new is not old for new, old in zip(storable, handled, strict=True)):
+            refusal = self._commit(consumer, storable)
+        if refusal is not None:
+            self._settle_apart(consumer, storable, refusal, deadline)
+
+    def settle_outside(self, handled: Sequence[Handled]) -> None: ...
 
     def forget(self, places: Collection[ProviderPartition] | None = None) -> None:
-        self._held = set() if places is None else self._held - set(places)
+        gone = self._held if places is None else set(places)
+        self._gone |= gone
+        self._held = self._held - gone
         if self._producer is not None and self._sender not in self._held:
             producer, self._producer = self._producer, None
             producer.stop()
 
-    def _commit(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
-        """Again when it was undone for a reason that passes, as while the group divides its partitions anew."""
+    def _storable(self, one: Handled) -> Handled:
+        """Itself, or its letter where what it sent can be seen to be refused."""
+        while one.outgoing:
+            try:
+                for addressed in one.outgoing:
+                    self._sending_producer().check(*addressed)
+                break
+            except QueueError as error:
+                if error.retryable:
+                    raise
+                one = self._desk.refused(one, error)
+        return one
+
+    def _settle_apart(
+        self, consumer: QueueConsumer, handled: Sequence[Handled], refusal: QueueError, deadline: float | None
+    ) -> None:
+        """One of them sent what only the provider can refuse: halve them until it is found."""
+        self._take_time(consumer, deadline)
+        if len(handled) == 1:
+            parts: list[Sequence[Handled]] = [[self._desk.refused(handled[0], refusal)]]
+        else:
+            middle = len(handled) // 2
+            parts = [handled[:middle], handled[middle:]]
+        for part in parts:
+            ours = [one for one in part if place_of(one.record) not in self._gone]
+            if ours and (error := self._commit(consumer, ours)) is not None:
+                self._settle_apart(consumer, ours, error, deadline)
+
+    def _take_time(self, consumer: QueueConsumer, deadline: float | None) -> None:
+        if deadline is None:
+            consumer.keep_alive()
+        elif time.monotonic() >= deadline:
+            raise TransactionAborted(
+                "there was no time left to find out which message sent what is refused; all that is not committed is "
+                "handled again by the next owner of its partition"
+            )
+
+    def _commit(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> QueueError | None:
+        """Why something that was sent cannot be stored, if so. Tried again when it was undone for a reason that passes,
+        as while the group divides its partitions anew."""
         deadline = time.monotonic() + self._desk.hand_over_s
         while True:
             try:
                 self._try_to_commit(consumer, handled)
-                return
+                return None
             except TransactionAborted:
                 if time.monotonic() >= deadline:
                     raise
+            except QueueError as error:
+                if error.retryable or isinstance(error, NOT_OURS):
+                    raise
+                return error
             time.sleep(_TRY_AGAIN_S)
 
     def _try_to_commit(self, consumer: QueueConsumer, handled: Sequence[Handled]) -> None:
@@ -175,6 +245,12 @@ class ExactlyOnce:
         # A group's name may hold anything, a topic's no slash: so no two ids are the same.
         transactional_id = f"{place.topic}/{place.partition}/{self._desk.group}"
         return self._desk.provider.transactional_producer(transactional_id)
+
+
+def _dropped(one: Handled, error: QueueError) -> Handled:
+    where = f"{one.record.topic}[{one.record.partition}]@{one.record.offset}"
+    logger.error("%s is dropped: what it sent was not stored: %s", where, error)
+    return replace(one, outcome="dropped")
 
 
 _KINDS: Final[dict[Delivery, Callable[[Desk], Settling]]] = {

@@ -146,8 +146,9 @@ class Subscription:
 
     def stop(self, timeout_s: float = _STOP_WITHIN_S) -> bool:
         """Finish the message at hand, commit what is done, and leave the group; with `at_most_once`, first finish all
-        that is committed. False when the handler took longer: it is left behind, and its message is not done. A
-        handler may call this too, and is not waited for."""
+        that is committed. False when the handler took longer: it is left behind, and its message is not done. False as
+        well when the provider failed meanwhile, so that something handled comes again or, with `at_most_once`, was
+        dropped. A handler may call this too, and is not waited for."""
         in_time = self._runner.stop(timeout_s)
         self._raise_error()
         return in_time

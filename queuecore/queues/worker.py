@@ -61,7 +61,7 @@ class Worker:
     def wait_idle(self, timeout_s: float) -> bool:
         """True when nothing waits and nothing is under way, within the time."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting and self._current is None, timeout_s)
+            return self._changed.wait_for(self._is_idle, timeout_s)
 
     def wait_done(self, places: Collection[ProviderPartition], timeout_s: float) -> bool:
         """True when nothing of these partitions waits or is under way, within the time."""
@@ -84,23 +84,29 @@ class Worker:
                 self._is_current_wanted = False
             return is_done
 
-    def discard(self, places: Collection[ProviderPartition] | None = None) -> int:
-        """Forget everything of these partitions, or all: handled or not. How many were not."""
+    def discard(self, places: Collection[ProviderPartition] | None = None) -> None:
+        """Forget everything of these partitions, or all: handled or not."""
         with self._changed:
-            kept = deque(one for one in self._waiting if not is_of(one, places))
-            gone, self._waiting = len(self._waiting) - len(kept), kept
+            self._waiting = deque(one for one in self._waiting if not is_of(one, places))
             self._tray.forget(places)
             if self._is_under_way(places):
                 self._is_current_wanted = False
             self._changed.notify_all()
-            return gone
 
-    def stop(self) -> None:
-        """End with the message at hand. What waits is forgotten."""
+    def stop(self, timeout_s: float = 0.0) -> tuple[list[Handled], int]:
+        """End once nothing waits, and within the time. What was handled and not taken, and how many messages were not
+        done by then, the one under way included: what becomes of that one is ignored."""
         with self._changed:
+            self._changed.wait_for(self._is_idle, timeout_s)
+            unfinished = len(self._waiting) + (self._current is not None and self._is_current_wanted)
             self._is_stopped = True
+            self._is_current_wanted = False
             self._waiting.clear()
             self._changed.notify_all()
+            return self._tray.take(), unfinished
+
+    def _is_idle(self) -> bool:
+        return not self._waiting and self._current is None
 
     def _has_any(self, places: Collection[ProviderPartition]) -> bool:
         return self._is_under_way(places) or any(is_of(one, places) for one in self._waiting)
@@ -142,7 +148,8 @@ class Worker:
     def _finish(self, record: Record, handled: Handled | bool) -> Record | None:
         """Put away the current one, and begin the next if one waits."""
         if handled is False:
-            # Nothing that follows it may be done either.
+            # Nothing that follows it may be done either, whenever it is given: the commit of that would cover this one.
+            self._is_full = True
             self._waiting.clear()
         elif self._is_current_wanted:
             if handled is True:

@@ -1,6 +1,7 @@
 """Frameworks that read Kafka, and ours, each in a process of its own: see `peers.kafka`."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,7 +29,7 @@ _WITHIN_S: Final = 300
 def process_rate(broker: KafkaBroker, name: str, messages: int) -> Callable[[Path], float]:
     """Messages per second that the framework hands to its handler, and commits."""
 
-    def measure(_folder: Path) -> float:
+    def measure(folder: Path) -> float:
         python = _python_of(name)
         queue = broker.new_name()
         with open_queues("kafka", servers=broker.servers) as queues:
@@ -38,7 +39,7 @@ def process_rate(broker: KafkaBroker, name: str, messages: int) -> Callable[[Pat
                 send_all(broker.servers, LARGE_BATCHES, topic, kafka_messages(messages), ErrorOnly())
                 read = queue if name == "ours" else topic
                 task = Task(broker.servers, read, f"{name}-{queue}", messages, fetching())
-                told = _run(python, name, task)
+                told = _run(python, name, task, folder)
                 _check(broker.servers, told, task, ProviderPartition(topic, 0))
             finally:
                 queues.provider.admin().delete_topics([topic, f"{queue}.dlq"])
@@ -66,9 +67,13 @@ def _python_of(name: str) -> str:
     return str(environment / "bin" / "python")
 
 
-def _run(python: str, name: str, task: Task) -> dict[str, Any]:
+def _run(python: str, name: str, task: Task, folder: Path) -> dict[str, Any]:
+    """In this folder: some leave files where they are started."""
     command = [python, "-m", f"tests.benchmarks.peers.kafka.{name}", json.dumps(asdict(task))]
-    ended = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=_WITHIN_S, check=False)
+    environ = os.environ | {"PYTHONPATH": str(_ROOT)}
+    ended = subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, timeout=_WITHIN_S, check=False
+    )
     answers = [line for line in ended.stdout.splitlines() if line.startswith("{")]
     if ended.returncode or len(answers) != 1:
         raise RuntimeError(f"{name} ended with {ended.returncode} and {len(answers)} answers:\n{ended.stderr}")

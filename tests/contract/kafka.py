@@ -16,6 +16,7 @@ class KafkaKit(ContractKit):
     short_session_ms: ClassVar[int] = 2_000
     knows_ends = False
     knows_work_from_before = False
+    remembers_displaced = False
     group_protocol: ClassVar[GroupProtocol] = "classic"
 
     @pytest.fixture

@@ -4,17 +4,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from io import StringIO
 
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, NewTopic, ResourceType
+from django.core.management import call_command
 
+from queueapi.management.commands import offsets
 from queuecore.errors import ConfigurationError, GroupActive, InvalidName
 from queuecore.groups.lag import Standing, read_standings
 from queuecore.groups.resetting import AtTime, Earliest, Latest, Shifted, apply_reset, plan_reset
 from queuecore.providers.base import DAY_MS, Provider, QueueAdmin, TopicDescription, TopicSpec
 from queuecore.providers.kafka import KafkaProvider
-from queuecore.providers.options import KafkaOptions
+from queuecore.providers.kafka.settings import FRAMING_BYTES
+from queuecore.providers.options import DEFAULT_PRODUCING, KafkaOptions
 from queuecore.testing.contract.kit import Subscribe, create_topic, new_name, places, send_all, take
 from queuecore.testing.services import KafkaCluster, KafkaService
 from queuecore.testing.waiting import DEADLINE_S, wait_until
@@ -54,7 +58,7 @@ class TestTopics(KafkaKit):
             "segment.bytes": "2000000",
             "cleanup.policy": "compact,delete",
             "min.insync.replicas": "1",
-            "max.message.bytes": own_settings(theirs, spec.name)["max.message.bytes"],
+            "max.message.bytes": str(DEFAULT_PRODUCING.max_request_size + FRAMING_BYTES),
         }
 
     def test_more_copies_than_brokers_are_refused_with_their_number(self, provider: Provider) -> None:
@@ -167,7 +171,8 @@ class TestResetting(KafkaKit):
         consumer = consumers(provider, group, inner)
         take(consumer, 4)
         consumer.commit()
-        assert read_standings(admin, {group: [zero]}) == {group: {zero: Standing(0, 4, 4)}}
+        nowhere = ProviderPartition(new_name(), 0)
+        assert read_standings(admin, {group: [zero, nowhere]}) == {group: {zero: Standing(0, 4, 4)}}
         plan = plan_reset(admin, group, [zero], AtTime(stored[0].timestamp_ms))
         assert [(move.offset, move.repeated) for move in plan.moves] == [(0, 4)]
         with pytest.raises(GroupActive):
@@ -225,11 +230,12 @@ class TestCluster:
         assert admin.topics()[spec.name].retention_ms == spec.retention_ms
 
     def test_a_topic_is_described_while_nobody_leads_a_partition(
-        self, cluster: KafkaCluster, replicated: Provider
+        self, cluster: KafkaCluster, replicated: Provider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(offsets, "provider", lambda: replicated)
         admin = replicated.admin()
         alone, safe = TopicSpec(new_name(), 3, replication_factor=1, min_insync_replicas=1), TopicSpec(new_name())
-        create_topic(replicated, alone)
+        admin.alter_group_offsets("readers", dict.fromkeys(places(create_topic(replicated, alone)), 0))
         create_topic(replicated, safe)
         lost = next(one.place for one in describe(admin, alone.name).partitions if one.leader == 2)
         cluster.brokers[2].kill()
@@ -240,11 +246,23 @@ class TestCluster:
             [partition] = describe(admin, safe.name).partitions
             assert (set(partition.replicas), set(partition.in_sync)) == ({1, 2, 3}, {1, 3})
             assert partition.is_under_replicated
+            found_lags = read_standings(admin, {"nobody": [ProviderPartition(safe.name, 0), lost]})
+            assert found_lags == {"nobody": {ProviderPartition(safe.name, 0): Standing(0, 0, None)}}
+            shown = offsets_shown("readers", alone.name)
+            silent, told = ["-", "-", "0", "-"], ["0", "0", "0", "0"]
+            assert [line[2:] for line in shown] == [silent if n == lost.partition else told for n in range(3)]
             admin.create_topics([TopicSpec(new_name(), replication_factor=2)])
             assert admin.committed_offsets({"nobody": [ProviderPartition(safe.name, 0)]}) == {"nobody": {}}
         finally:
             cluster.brokers[2].start()
         wait_until(lambda: not _leaderless(describe(admin, alone.name)), timeout=120)
+
+
+def offsets_shown(group: str, topic: str) -> list[list[str]]:
+    """The words of each line of `manage.py offsets show`, but for the head."""
+    out = StringIO()
+    call_command("offsets", "show", group, "--topic", topic, stdout=out)
+    return [line.split() for line in out.getvalue().splitlines()[1:]]
 
 
 def _leaderless(topic: TopicDescription) -> list[object]:

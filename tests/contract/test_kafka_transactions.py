@@ -6,16 +6,19 @@ from contextlib import closing
 import pytest
 from confluent_kafka import Producer
 
+from queuecore import DeliveryContext, Record, SubscriptionCounts, open_queues
 from queuecore.errors import ConfigurationError, NotOwner, PayloadTooLarge, QueueError, TransactionAborted
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import Provider, TopicSpec, TransactionalProducer
 from queuecore.providers.kafka.connection import Connection
-from queuecore.providers.kafka.transactional_client import TIMEOUT_MS, transactional_settings
+from queuecore.providers.kafka.transactional_client import TIMEOUT_MS, TransactionalClient, transactional_settings
+from queuecore.providers.kafka.transactions import KafkaTransactionalProducer
 from queuecore.providers.memory import MemoryProvider
 from queuecore.providers.options import KafkaOptions, ProducerOptions
 from queuecore.testing.contract import OpenProvider
 from queuecore.testing.contract.kit import POLL_MS, Subscribe, create_topic, new_name, read_all, send_all, take
 from queuecore.testing.contract.transactions import TransactionsContract
+from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import TopicPartitionInfo
 from tests.contract.kafka import KafkaKit
@@ -48,6 +51,31 @@ class TestTransactions(KafkaKit):
             transaction.send(info, QueueMessage(None, b"next"))
         producer.stop()
         assert wait_until(lambda: read_all(provider, info.place)) == [b"next"]
+
+    def test_a_subscription_whose_handler_sends_too_much_opens_few_clients(
+        self, kafka_service: KafkaService, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each that was refused something is replaced, which the brokers have to be asked for."""
+        opened, open_client = list[object](), KafkaTransactionalProducer._open_client
+
+        def note(producer: KafkaTransactionalProducer) -> TransactionalClient:
+            opened.append(producer)
+            return open_client(producer)
+
+        def inflate(record: Record, context: DeliveryContext) -> None:
+            context.send(queue, None, bytes(30_000))
+
+        monkeypatch.setattr(KafkaTransactionalProducer, "_open_client", note)
+        small, queue = ProducerOptions(max_request_size=20_000, linger_ms=5), new_name()
+        with open_queues("kafka", servers=kafka_service.bootstrap_servers, producing=small) as queues:
+            queues.create(queue)
+            for _ in range(200):
+                queues.publish(queue, None, b"x")
+            assert queues.flush()
+            with queues.subscribe(queue, inflate, group=new_name(), delivery="exactly_once") as subscription:
+                assert subscription.drain()
+                assert subscription.counts == SubscriptionCounts(dead_lettered=200)
+        assert len(opened) < 50
 
     def test_a_topic_may_grow_while_a_producer_is_open(
         self, provider: Provider, transactional: TransactionalProducer

@@ -1,14 +1,16 @@
 """A Kafka that does not trust everybody: encrypted, with certificates and passwords, and rights to each topic."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from itertools import chain, starmap
 from typing import Any, Protocol
 
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -16,6 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from queuecore import open_queues
 from queuecore.errors import NotAuthorised, QueueError
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import Provider, QueueConsumer, TopicSpec
@@ -28,9 +31,10 @@ from queuecore.testing.services.certificates import Authority
 from queuecore.testing.services.kafka_secured import MUTUAL_TLS, PLAIN, SASL, TLS
 from queuecore.testing.waiting import DEADLINE_S
 from queuecore.topics import TopicPartitionInfo
+from tests.integration.kafka_client import Client
 from tests.services import running
 
-PASSWORDS = {"owner": "the owner's", "guest": "the guest's"}
+PASSWORDS = {"owner": "the owner's", "guest": "the guest's", "client": "the client's"}
 KEY_PASSWORD = "the key's"
 # Who is not let in shall hear of it soon.
 HASTY = KafkaOptions(request_timeout_ms=3_000, delivery_timeout_ms=3_000)
@@ -170,9 +174,9 @@ class TestRights:
     ) -> Provider:
         allow(
             kafka,
-            (ResourceType.TOPIC, topics["written"].full_topic_name, AclOperation.WRITE),
-            (ResourceType.TOPIC, topics["read"].full_topic_name, AclOperation.READ),
-            (ResourceType.GROUP, group, AclOperation.READ),
+            right("guest", ResourceType.TOPIC, AclOperation.WRITE, topics["written"].full_topic_name),
+            right("guest", ResourceType.TOPIC, AclOperation.READ, topics["read"].full_topic_name),
+            right("guest", ResourceType.GROUP, AclOperation.READ, group),
         )
         return open_secured(kafka.servers(SASL), with_password(kafka, user="guest"))
 
@@ -220,15 +224,100 @@ class TestRights:
             admin.delete_topics([topics["read"].full_topic_name])
 
 
-def allow(kafka: SecuredKafka, *rights: tuple[ResourceType, str, AclOperation]) -> None:
-    """Give them to the guest."""
-    literal, anywhere, allowed = ResourcePatternType.LITERAL, "*", AclPermissionType.ALLOW
-    bindings = [
-        AclBinding(what, name, literal, "User:guest", anywhere, operation, allowed) for what, name, operation in rights
-    ]
+PREFIX = "client-"
+TOPIC, GROUP, TRANSACTION, CLUSTER = (
+    *(ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID),
+    ResourceType.BROKER,  # the library's name for it
+)
+READ_SETTINGS, SET = (TOPIC, AclOperation.DESCRIBE_CONFIGS), (TOPIC, AclOperation.ALTER_CONFIGS)
+# What a client does, in order, and the rights without which it could not. Together they are those that the guide to
+# Kafka lists, but for the one that takes several brokers to show.
+STEPS: dict[Callable[[Client], None], list[tuple[ResourceType, AclOperation]]] = {
+    Client.create: [(TOPIC, AclOperation.CREATE)],
+    Client.publish: [(TOPIC, AclOperation.WRITE)],
+    Client.consume: [(TOPIC, AclOperation.READ)],
+    Client.look: [],
+    Client.send_on_exactly_once: [(TRANSACTION, AclOperation.WRITE)],
+    # Who may set them may read them.
+    Client.describe: [READ_SETTINGS, SET],
+    Client.measure: [(CLUSTER, AclOperation.DESCRIBE)],
+    Client.alter_retention: [SET],
+    Client.grow: [(TOPIC, AclOperation.ALTER)],
+    Client.reset_offsets: [(GROUP, AclOperation.READ)],
+    Client.forget_offsets: [(GROUP, AclOperation.DELETE)],
+    Client.delete: [(TOPIC, AclOperation.DELETE)],
+}
+
+
+class TestNeededRights:
+    """Those that the guide to Kafka lists, to names that begin alike."""
+
+    @pytest.fixture(autouse=True)
+    def rights(self, kafka: SecuredKafka) -> None:
+        allow(kafka, *starmap(of_client, set(chain(*STEPS.values()))))
+
+    @pytest.fixture
+    def name(self) -> str:
+        return PREFIX + new_name()
+
+    def test_they_suffice(self, kafka: SecuredKafka, name: str) -> None:
+        with opened_client(kafka, name) as client:
+            for step in STEPS:
+                step(client)
+
+    def test_each_is_needed(self, kafka: SecuredKafka, name: str) -> None:
+        with opened_client(kafka, name) as client:
+            for step, needed in STEPS.items():
+                if rights := list(starmap(of_client, needed)):
+                    forbid(kafka, *rights)
+                    with opened_client(kafka, name) as poorer, pytest.raises(NotAuthorised):
+                        step(poorer)
+                    allow(kafka, *rights)
+                step(client)
+
+
+@contextmanager
+def opened_client(kafka: SecuredKafka, name: str) -> Iterator[Client]:
+    options = KafkaOptions(security=with_password(kafka, user="client"))
+    with open_queues("kafka", servers=kafka.servers(SASL), kafka=options) as queues:
+        yield Client(queues, name)
+
+
+def of_client(what: ResourceType, operation: AclOperation) -> AclBinding:
+    """To all of its prefix, or to the cluster."""
+    if what == CLUSTER:
+        return right("client", what, operation, "kafka-cluster")
+    return right("client", what, operation, PREFIX, ResourcePatternType.PREFIXED)
+
+
+def right(
+    user: str,
+    what: ResourceType,
+    operation: AclOperation,
+    name: str,
+    pattern: ResourcePatternType = ResourcePatternType.LITERAL,
+) -> AclBinding:
+    return AclBinding(what, name, pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
+
+
+def allow(kafka: SecuredKafka, *rights: AclBinding) -> None:
     client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    for future in client.create_acls(bindings).values():
+    for future in client.create_acls(list(rights)).values():
         future.result(DEADLINE_S)
+
+
+def forbid(kafka: SecuredKafka, *rights: AclBinding) -> None:
+    """What was allowed."""
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    chosen = [
+        AclBindingFilter(
+            *(one.restype, one.name, one.resource_pattern_type, one.principal, one.host, one.operation),
+            one.permission_type,
+        )
+        for one in rights
+    ]
+    for future in client.delete_acls(chosen).values():
+        assert future.result(DEADLINE_S)
 
 
 def read(consumer: QueueConsumer, info: TopicPartitionInfo) -> list[bytes]:

@@ -96,10 +96,57 @@ def test_a_reset_is_shown_and_changes_nothing(
     assert committed(provider) == {FIRST: 3}
 
 
+def preview(*options: str) -> str:
+    """The token of a reset that is shown."""
+    *_, last = run("reset", "--topic", "orders", *options)
+    return last[-1].rstrip(".")
+
+
 def test_a_reset_that_is_applied_changes_what_it_showed(provider: Provider) -> None:
-    *_, last = run("reset", "--topic", "orders", "--to-latest", "--apply")
+    *_, last = run("reset", "--topic", "orders", "--to-latest", "--apply", preview("--to-latest"))
     assert " ".join(last) == "Done: group orders-consumer was changed in 2 of 2 partition(s)."
     assert committed(provider) == {FIRST: 5, SECOND: 0}
+
+
+def test_what_is_published_since_does_not_keep_a_group_from_its_end(provider: Provider) -> None:
+    token = preview("--to-latest")
+    send_and_wait(provider.producer(), INFOS[0], QueueMessage(None, b"x"), DEADLINE_S)
+    run("reset", "--topic", "orders", "--to-latest", "--apply", token)
+    assert committed(provider) == {FIRST: 6, SECOND: 0}
+
+
+def test_a_reset_that_has_been_applied_is_not_applied_again(provider: Provider) -> None:
+    back = ("--partition", "0", "--shift-by", "-1")
+    token = preview(*back)
+    run("reset", "--topic", "orders", *back, "--apply", token)
+    with pytest.raises(CommandError, match=f"{token} was shown for another reset.*has committed.*--apply ") as failed:
+        run("reset", "--topic", "orders", *back, "--apply", token)
+    assert failed.value.returncode == 2
+    assert committed(provider) == {FIRST: 2}
+
+
+def test_a_group_that_has_committed_since_it_was_shown_is_left_alone(provider: Provider) -> None:
+    token = preview("--to-earliest")
+    provider.admin().alter_group_offsets(GROUP, {FIRST: 4})
+    with pytest.raises(CommandError, match="was shown for another reset"):
+        run("reset", "--topic", "orders", "--to-earliest", "--apply", token)
+    assert committed(provider) == {FIRST: 4}
+
+
+def test_where_it_would_go_on_has_moved_since_it_was_shown(provider: Provider) -> None:
+    token = preview("--to-earliest")
+    provider.admin().delete_records({FIRST: 1})
+    with pytest.raises(CommandError, match="what is stored has changed since"):
+        run("reset", "--topic", "orders", "--to-earliest", "--apply", token)
+    assert committed(provider) == {FIRST: 3}
+
+
+@pytest.mark.parametrize("other", [["--to-offset", "0"], ["--to-earliest", "--partition", "0"]])
+def test_a_token_is_good_for_the_reset_it_was_shown_with_alone(provider: Provider, other: list[str]) -> None:
+    token = preview("--to-earliest")
+    with pytest.raises(CommandError, match="the options are others"):
+        run("reset", "--topic", "orders", *other, "--apply", token)
+    assert committed(provider) == {FIRST: 3}
 
 
 def test_a_group_that_reads_is_not_reset(provider: Provider) -> None:
@@ -108,7 +155,7 @@ def test_a_group_that_reads_is_not_reset(provider: Provider) -> None:
     try:
         wait_until(lambda: consumer.poll(10))
         with pytest.raises(CommandError, match="orders-consumer") as failed:
-            run("reset", "--topic", "orders", "--to-earliest", "--apply")
+            run("reset", "--topic", "orders", "--to-earliest", "--apply", preview("--to-earliest"))
         assert failed.value.returncode == 2
     finally:
         consumer.stop()
@@ -119,7 +166,8 @@ def test_a_group_that_reads_is_not_reset(provider: Provider) -> None:
     ("options", "message"),
     [
         (["--topic", "nowhere", "--to-latest"], "there is no topic 'nowhere'; check its name"),
-        (["--topic", "orders", "--partition", "7", "--to-latest"], "orders"),
+        (["--topic", "orders", "--partition", "7", "--to-latest"], "'orders' has partitions 0 to 1; there is no 7"),
+        (["--topic", "orders", "--to-latest", "--apply"], "--apply: expected one argument"),
         (
             ["--topic", "orders", "--shift-by", "1"],
             r"committed nothing in orders\[1\]",

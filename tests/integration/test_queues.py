@@ -12,6 +12,7 @@ from queueapi.actions.tenants import create_tenant
 from queueapi.errors import InvalidInput
 from queueapi.models import Queue
 from queuecore.errors import InvalidName
+from workers.host import consumed_partitions
 from workers.sampling import publish_samples
 
 
@@ -40,3 +41,14 @@ def test_queues_whose_groups_are_called_the_same_are_both_sampled(installation) 
         tenant, topic = installation.queue.tenant, f"twin_{number}"
         provision_queue(Queue.objects.create(tenant=tenant, name=name, topic=topic, handler="noop", partitions=2))
     assert publish_samples(runtime.provider(), "sampler") == 3 + 2 + 2
+
+
+def test_a_topic_that_is_missing_keeps_no_other_from_being_sampled(installation, caplog) -> None:
+    queue = create_queue(SYSTEM, installation.tenant, name="Own", topic="own", handler="noop", partitions=2)
+    [first, second] = [spec.info.place for spec in consumed_partitions(queue)]
+    runtime.provider().admin().delete_topics([first.topic])
+    assert publish_samples(runtime.provider(), "sampler") == 3 + 1
+    [warning] = [one.getMessage() for one in caplog.records if one.name == "workers.sampling"]
+    assert warning.startswith("1 partition(s) are not sampled")
+    assert str(first) in warning
+    assert str(second) not in warning

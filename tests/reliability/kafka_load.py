@@ -7,12 +7,13 @@ from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
 from types import TracebackType
-from typing import Final, Self
+from typing import ClassVar, Final, Self, TypeVar
 
 from queuecore import Queues
 from queuecore.errors import NotOwner, ProviderUnavailable
 from queuecore.messages import RecordMetadata
 from queuecore.providers.base import Provider
+from queuecore.testing import waiting
 from queuecore.testing.waiting import DEADLINE_S
 from queuecore.topics import TopicPartitionInfo
 
@@ -20,9 +21,15 @@ _POLL_MS: Final = 100
 # A few hundred messages a second: the brokers and this process share two cores.
 _PAUSE_S: Final = 0.02
 
+Found = TypeVar("Found")
+
 
 class Background:
-    """A thread that does the same again and again while the block lasts. What it raises ends it, and the block."""
+    """A thread that does the same again and again while the block lasts. What it raises ends it; the next `wait_until`
+    raises that as well, or the end of the block."""
+
+    # Those whose blocks last.
+    running: ClassVar[list["Background"]] = []
 
     def __init__(self, name: str) -> None:
         self._enough = threading.Event()
@@ -39,7 +46,13 @@ class Background:
         """For that long, unless the block ends before."""
         self._enough.wait(seconds)
 
+    def check(self) -> None:
+        """Raises what ended it."""
+        if self._failure is not None:
+            raise self._failure
+
     def __enter__(self) -> Self:
+        self.running.append(self)
         self._thread.start()
         return self
 
@@ -48,17 +61,31 @@ class Background:
     ) -> None:
         self._enough.set()
         self._thread.join()
-        if kind is None and self._failure is not None:
-            raise self._failure
+        self.running.remove(self)
+        # The cause, where the block ends for something else that follows from it.
+        if error is not self._failure:
+            self.check()
 
     def _run(self) -> None:
         try:
-            while not self._enough.is_set():
-                self.turn()
+            try:
+                while not self._enough.is_set():
+                    self.turn()
+            finally:
+                self.finish()
         except BaseException as error:
             self._failure = error
-        finally:
-            self.finish()
+
+
+def wait_until(condition: Callable[[], Found], timeout: float = DEADLINE_S) -> Found:
+    """As the ordinary one; but what ends a thread in the background ends the waiting at once."""
+
+    def look() -> Found:
+        for one in Background.running:
+            one.check()
+        return condition()
+
+    return waiting.wait_until(look, timeout)
 
 
 class Load(Background):

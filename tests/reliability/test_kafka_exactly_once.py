@@ -21,11 +21,11 @@ from queuecore.providers.options import ConsumerOptions
 from queuecore.queues.draining import Backlog
 from queuecore.sending import send_and_wait
 from queuecore.testing.services import KafkaService
-from queuecore.testing.waiting import DEADLINE_S, wait_until
+from queuecore.testing.waiting import DEADLINE_S
 from queuecore.topics import TopicPartitionInfo
 from tests.reliability.consumer_to_kill import ROOT, consumer_to_kill, kill
 from tests.reliability.fleet import SEED
-from tests.reliability.kafka_load import Load, out_of_order, stored
+from tests.reliability.kafka_load import Load, out_of_order, stored, wait_until
 
 PARTITIONS = 4
 MEMBERS = 3

@@ -12,9 +12,8 @@ from queuecore import Queues, Record, open_queues
 from queuecore.providers.options import ProducerOptions
 from queuecore.queues.draining import Backlog
 from queuecore.testing.services import KafkaService
-from queuecore.testing.waiting import wait_until
 from queuecore.topics import TopicPartitionInfo
-from tests.reliability.kafka_load import Load, Member, Observer, out_of_order, stored
+from tests.reliability.kafka_load import Load, Member, Observer, out_of_order, stored, wait_until
 from tests.services import running
 
 OUTAGES_S = [pytest.param(8, id="8 s"), pytest.param(60, id="60 s", marks=pytest.mark.full)]

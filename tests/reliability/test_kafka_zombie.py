@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -150,7 +149,7 @@ def test_the_next_owner_of_a_partition_waits_for_no_session_to_end(kafka_service
                 wait_until(lambda: len(noted.done) == 3)
                 os.kill(zombie.pid, signal.SIGCONT)
                 answer, _ = zombie.communicate("\n", timeout=DEADLINE_S)
-                assert answer.splitlines()[-1] == "not_owner"
+                assert answer.splitlines()[-1] == "displaced"
             finally:
                 zombie.kill()
                 loop.stop()
@@ -176,7 +175,7 @@ def silent(broker: KafkaService) -> Iterator[None]:
 
 @pytest.mark.full
 def test_nobody_waits_for_a_silent_broker_and_all_goes_on_when_it_is_back(own_broker: KafkaService) -> None:
-    info, timeout_s = TopicPartitionInfo("silence"), 2
+    info = TopicPartitionInfo("silence")
     hasty = KafkaOptions(request_timeout_ms=2_000, delivery_timeout_ms=2_000)
     with closing(KafkaProvider(own_broker.bootstrap_servers, kafka=hasty)) as provider:
         provider.admin().create_topics([TopicSpec(info.full_topic_name)])
@@ -186,8 +185,8 @@ def test_nobody_waits_for_a_silent_broker_and_all_goes_on_when_it_is_back(own_br
         send_and_wait(provider.producer(), info, QueueMessage(None, b"before"), DEADLINE_S)
         for consumer in (leaving, staying):
             wait_until(lambda one=consumer: one.poll(100))
+        # Silent until the block ends: who waits for the broker never gets there.
         with silent(own_broker):
-            began = time.monotonic()
             for consumer in (leaving, staying):
                 with pytest.raises(ProviderUnavailable, match="check that the brokers run"):
                     consumer.commit()
@@ -195,7 +194,6 @@ def test_nobody_waits_for_a_silent_broker_and_all_goes_on_when_it_is_back(own_br
             with pytest.raises(ProviderUnavailable):
                 send_and_wait(provider.producer(), info, QueueMessage(None, b"lost"), DEADLINE_S)
             leaving.stop()
-            assert time.monotonic() - began < 10 * timeout_s
         found: list[bytes] = []
 
         def heard_again() -> bool:
@@ -225,8 +223,8 @@ def begun(producer: TransactionalProducer) -> Transaction:
 
 @pytest.mark.full
 def test_nobody_waits_for_a_silent_broker_and_transactions_go_on_when_it_is_back(own_broker: KafkaService) -> None:
-    info, timeout_s = TopicPartitionInfo("silence"), 5
-    hasty = KafkaOptions(request_timeout_ms=1_000 * timeout_s, delivery_timeout_ms=1_000 * timeout_s)
+    info = TopicPartitionInfo("silence")
+    hasty = KafkaOptions(request_timeout_ms=5_000, delivery_timeout_ms=5_000)
     reading_all = ConsumerOptions(isolation="read_uncommitted")
     with closing(KafkaProvider(own_broker.bootstrap_servers)) as patient:
         # The first makes the broker create the topic that it keeps transactions in.
@@ -241,8 +239,8 @@ def test_nobody_waits_for_a_silent_broker_and_transactions_go_on_when_it_is_back
         doubtful.send(info, QueueMessage(None, b"in doubt"))
         wait_until(lambda: b"in doubt" in stored(provider, [info]))
         lost = unsent.begin()
+        # Silent until the block ends: who waits for the broker never gets there.
         with silent(own_broker):
-            began = time.monotonic()
             with pytest.raises(ProviderUnavailable, match="may have taken effect"):
                 doubtful.commit()
             lost.send(info, QueueMessage(None, b"unsent"))
@@ -253,7 +251,6 @@ def test_nobody_waits_for_a_silent_broker_and_transactions_go_on_when_it_is_back
                     producer.begin()
             with pytest.raises(ProviderUnavailable):
                 provider.transactional_producer("late")
-            assert time.monotonic() - began < 20 * timeout_s
         for producer in (unsent, in_doubt):
             with begun(producer) as transaction:
                 transaction.send(info, QueueMessage(None, b"after"))

@@ -1,7 +1,7 @@
 """Show how far a consumer group is, and set it to another place."""
 
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -46,7 +46,9 @@ class Command(BaseCommand):
         target.add_argument("--to-offset", type=int, metavar="OFFSET")
         target.add_argument("--to-time", type=_time_ms, metavar="TIME", help="ISO 8601 with a zone, 2030-01-31T08:00Z")
         target.add_argument("--shift-by", type=int, metavar="COUNT", help="forwards, or backwards where negative")
-        reset.add_argument("--apply", action="store_true", help="do it; the group's consumers must be stopped")
+        reset.add_argument(
+            "--apply", metavar="TOKEN", help="do what was shown with this token; the group's consumers must be stopped"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         actions: dict[str, Callable[[Any], None]] = {"show": self._show, "reset": self._reset}
@@ -57,25 +59,41 @@ class Command(BaseCommand):
 
     def _show(self, options: Any) -> None:
         admin, group = provider().admin(), options["group"]
-        standings = read_standings(admin, {group: _places(admin, options)})[group]
+        places = _places(admin, options)
+        standings = read_standings(admin, {group: places})[group]
+        # What nobody can tell the ends of, the group may have committed all the same.
+        silent = admin.committed_offsets({group: [place for place in places if place not in standings]})[group]
+        rows = [
+            _shown(place, standings[place]) if place in standings else (*place, None, None, silent.get(place), None)
+            for place in places
+        ]
         if not options["topic"]:
-            standings = {place: one for place, one in standings.items() if one.committed is not None}
-        if not standings:
+            rows = [row for row in rows if row[_COMMITTED] is not None]
+        if not rows:
             raise CommandError(f"group {group!r} has committed nothing; check its name", returncode=2)
-        self.stdout.write(table(_HEAD, [_shown(place, one) for place, one in standings.items()]))
+        self.stdout.write(table(_HEAD, rows))
 
     def _reset(self, options: Any) -> None:
         admin = provider().admin()
         plan = plan_reset(admin, options["group"], _places(admin, options), _target(options))
         self.stdout.write(table((*_HEAD, "new", "skipped", "again", "remark"), map(_planned, plan.moves)))
-        if not options["apply"]:
-            self.stdout.write("Nothing has changed; to do it, stop the group's consumers and add --apply.")
+        if (token := options["apply"]) is None:
+            self.stdout.write(
+                f"Nothing has changed; to do it, stop the group's consumers and add --apply {plan.token}."
+            )
             return
+        if token != plan.token:
+            raise CommandError(
+                f"{token} was shown for another reset: the options are others, or what the group has committed or what "
+                f"is stored has changed since. Nothing was done; where the table is right, add --apply {plan.token}",
+                returncode=2,
+            )
         apply_reset(admin, plan)
         self.stdout.write(_done(plan))
 
 
 _HEAD = ("topic", "partition", "beginning", "end", "committed", "lag")
+_COMMITTED = _HEAD.index("committed")
 
 
 def _shown(place: ProviderPartition, standing: Standing) -> tuple[str | int | None, ...]:
@@ -92,19 +110,22 @@ def _done(plan: ResetPlan) -> str:
     return f"Done: group {plan.group} was changed in {changed} of {len(plan.moves)} partition(s)."
 
 
-def _places(admin: QueueAdmin, options: Any) -> Iterable[ProviderPartition]:
+def _places(admin: QueueAdmin, options: Any) -> Sequence[ProviderPartition]:
     """Those the command is about, in order; UnknownTopic where there is none."""
     topics, name, wanted = admin.topics(), options["topic"], options["partition"]
     if name is not None and name not in topics:
         raise UnknownTopic(f"there is no topic {name!r}; check its name", topic=name)
     if name is not None:
         topics = {name: topics[name]}
+        for number in wanted or ():
+            if not 0 <= number < (count := topics[name].partitions):
+                raise UnknownTopic(f"topic {name!r} has partitions 0 to {count - 1}; there is no {number}", topic=name)
     elif wanted is not None:
         raise CommandError("--partition is a number inside a topic; add --topic", returncode=2)
     return [
         ProviderPartition(name, number)
         for name in sorted(topics)
-        for number in (wanted if wanted is not None else range(topics[name].partitions))
+        for number in (sorted(set(wanted)) if wanted is not None else range(topics[name].partitions))
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from confluent_kafka import KafkaError
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as PythonClientError
-from kafka.errors import KafkaTimeoutError, UnknownBrokerIdError
+from kafka.errors import KafkaTimeoutError, UnknownBrokerIdError, for_code
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import ProviderUnavailable, QueueError
@@ -41,7 +41,8 @@ class Asking:
     def _ask(self, question: Callable[[KafkaAdminClient], Answer], doing: str) -> Answer:
         """The answer, or our error for the library's. `doing` completes "cannot …".
 
-        Asked again while a broker is starting, a partition is getting a leader or a group another coordinator.
+        Asked again while a broker is starting, a partition is getting a leader, a group another coordinator or the
+        cluster another controller. What was not answered may have been done, so a question must bear being repeated.
         """
         deadline = self._clock.monotonic() + self._timeout_s
         first_problem: QueueError | None = None
@@ -64,9 +65,11 @@ class Asking:
                 raise first_problem
             self._clock.sleep(_LOOK_AGAIN_S)
 
-    def _refused(self, code: int, reason: str | None, doing: str) -> QueueError:
-        """What a broker answered about one of many."""
-        return self._connection.explain(KafkaError(code, reason) if reason else KafkaError(code), doing)
+    def _refused(self, code: int, reason: str | None, doing: str) -> QueueError | PythonClientError:
+        """What a broker answered about one of many; the library's error where it is to be asked again."""
+        problem = self._connection.explain(KafkaError(code, reason) if reason else KafkaError(code), doing)
+        error: PythonClientError = for_code(code)()
+        return error if problem.retryable and error.retriable else problem
 
     def _wait_until(self, condition: Callable[[], bool], complaint: str) -> None:
         deadline = self._clock.monotonic() + self._timeout_s

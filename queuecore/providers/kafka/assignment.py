@@ -19,6 +19,9 @@ class Assignment:
     Partitions are given and taken in callbacks the library runs inside `Consumer.poll` and `consume`. With an
     incremental strategy they name what changes, otherwise all there is. What the group gives and nobody here wants
     is never handed to the library, so it is not read.
+
+    What the listener raises is kept for `raise_trouble`. Raised through `consume`, it would cost the records that this
+    has collected: the library has gone past them.
     """
 
     def __init__(
@@ -32,11 +35,13 @@ class Assignment:
     ) -> None:
         self.held: set[ProviderPartition] = set()
         self.paused: set[ProviderPartition] = set()
-        # The offset after the last record given out, or the one sought.
+        # The offset after the last record given out, of those that gave any since they were held or sought.
         self.positions: dict[ProviderPartition, int] = {}
         self.listener = listener
         # Whether the listener is being told just now.
         self.is_telling = False
+        # What the listener raised meanwhile.
+        self._trouble: BaseException | None = None
         self._group = group
         self._wanted = wanted
         self._intake = intake
@@ -66,22 +71,24 @@ class Assignment:
     def lose_everything(self) -> None:
         """Another has this member's place, which the library does not tell in a callback."""
         taken = set(self.held)
-        try:
-            self._tell(None if self.listener is None else self.listener.lost, frozenset(taken))
-        finally:
-            self._forget(taken)
+        self._tell(None if self.listener is None else self.listener.lost, frozenset(taken))
+        self._forget(taken)
+
+    def raise_trouble(self) -> None:
+        """What the listener raised first since the last time."""
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            raise trouble
 
     def _give_up(self, client: Consumer, partitions: list[TopicPartition], tell: Tell | None) -> None:
         """What is not committed by the end of this is the next owner's to deliver again."""
         taken = self.held & frozenset(map(from_kafka, partitions))
-        try:
-            self._tell(tell, frozenset(taken))
-        finally:
-            self._forget(taken)
-            if self._incremental:
-                client.incremental_unassign([to_kafka(place) for place in taken])
-            else:
-                client.unassign()
+        self._tell(tell, frozenset(taken))
+        self._forget(taken)
+        if self._incremental:
+            client.incremental_unassign([to_kafka(place) for place in taken])
+        else:
+            client.unassign()
 
     def _tell(self, tell: Tell | None, places: frozenset[ProviderPartition]) -> None:
         if tell is None or not places:
@@ -89,6 +96,8 @@ class Assignment:
         self.is_telling = True
         try:
             tell(places)
+        except BaseException as error:
+            self._trouble = self._trouble or error
         finally:
             self.is_telling = False
 

@@ -7,6 +7,7 @@ from confluent_kafka import KafkaError
 
 from queuecore.errors import (
     ConfigurationError,
+    Displaced,
     GroupActive,
     InvalidMessage,
     InvalidName,
@@ -38,7 +39,7 @@ MEANING: Final[dict[int, type[QueueError]]] = {
     KafkaError.ILLEGAL_GENERATION: NotOwner,
     KafkaError.UNKNOWN_MEMBER_ID: NotOwner,
     KafkaError.REBALANCE_IN_PROGRESS: NotOwner,
-    KafkaError.FENCED_INSTANCE_ID: NotOwner,
+    KafkaError.FENCED_INSTANCE_ID: Displaced,
     KafkaError.STALE_MEMBER_EPOCH: NotOwner,
     KafkaError.FENCED_MEMBER_EPOCH: NotOwner,
     KafkaError._ASSIGNMENT_LOST: NotOwner,
@@ -74,6 +75,8 @@ REBALANCING: Final = frozenset(
 )
 # What a consumer says whose place in the group another has taken, or whom the group can never take.
 FATAL: Final = KafkaError._FATAL
+# What the brokers say to the first of these.
+PLACE_TAKEN: Final = KafkaError.FENCED_INSTANCE_ID
 # Why a connection to one broker failed.
 FAILED_CONNECTION: Final = frozenset({KafkaError._TRANSPORT, KafkaError._RESOLVE})
 # Signs that no broker can be reached.

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from queuecore.errors import (
     ConfigurationError,
+    Displaced,
     GroupActive,
     InvalidMessage,
     InvalidName,
@@ -38,6 +39,7 @@ _REMEDY: Final[dict[type[QueueError], str]] = {
     PayloadTooLarge: "send less, or raise the topic's max.message.bytes",
     OffsetOutOfRange: "ask for the beginning and the end first",
     NotOwner: "another consumer of the group will get its records",
+    Displaced: "if both consumers shall read, give each a member id of its own",
     GroupActive: "stop the group's consumers first",
     CoordinatorMoves: "try again in a moment",
     NotAuthorised: "ask whoever runs the brokers for an ACL that allows it",

@@ -8,7 +8,7 @@ from kafka.structs import OffsetAndMetadata
 
 from queuecore.errors import GroupActive, OffsetOutOfRange
 from queuecore.providers.base import GroupDescription
-from queuecore.providers.kafka.members import Members, classic_members, list_groups, other_members
+from queuecore.providers.kafka.members import Members, find_groups, other_members
 from queuecore.providers.kafka.offsets import OffsetAdmin
 from queuecore.topics import ProviderPartition
 
@@ -27,7 +27,7 @@ class GroupAdmin(OffsetAdmin):
         if not (gone := set(names)):
             return
         super().delete_topics(gone)
-        remembering = [group.name for group in self._ask(list_groups, "list groups")]
+        remembering = [group.name for group in self._ask(find_groups, "list groups")]
 
         def forgotten() -> bool:
             nonlocal remembering
@@ -95,13 +95,9 @@ class GroupAdmin(OffsetAdmin):
 
     def _members(self, client: KafkaAdminClient) -> dict[str, Members]:
         """By group, of all groups."""
-        listed = list_groups(client)
-        reading = [group for group in listed if group.has_members]
-        return {
-            **{group.name: {} for group in listed},
-            **classic_members(client, [group.name for group in reading if group.is_classic]),
-            **other_members(self._connection, [group.name for group in reading if not group.is_classic]),
-        }
+        found = find_groups(client)
+        others = [group.name for group in found if group.has_members and not group.is_classic]
+        return {group.name: group.members for group in found} | other_members(self._connection, others)
 
 
 def _raise_failures(outcomes: Mapping[object, type[KafkaError]], fine: type[KafkaError] = NoError) -> None:

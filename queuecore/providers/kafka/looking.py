@@ -16,6 +16,9 @@ from queuecore.topics import ProviderPartition
 
 _INTERNAL = "__"
 
+# As Kafka keeps them, in text.
+Settings = Mapping[str, str | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
@@ -97,17 +100,26 @@ def check_existence(client: KafkaAdminClient, places: Collection[ProviderPartiti
 
 def read_specs(client: KafkaAdminClient, topics: Mapping[str, Topic]) -> dict[str, TopicSpec]:
     """As they are set now; a topic that was removed meanwhile is left out."""
+    return {name: to_spec(name, topics[name], settings) for name, settings in read_settings(client, topics).items()}
+
+
+def to_spec(name: str, topic: Topic, settings: Settings) -> TopicSpec:
+    return from_settings(name, len(topic.partitions), topic.replication_factor, settings)
+
+
+def read_settings(client: KafkaAdminClient, topics: Mapping[str, Topic]) -> dict[str, Settings]:
+    """What their specs are made of; a topic that was removed meanwhile is left out."""
     if not topics:
         return {}
     resources = [ConfigResource(ConfigResourceType.TOPIC, name, list(SETTINGS)) for name in topics]
     found = client.describe_configs(resources, config_filter="all")["topic"]
-    specs = {}
+    kept: dict[str, Settings] = {}
     for name, topic in topics.items():
         if settings := {key: entry["value"] for key, entry in found[name].items()}:
-            specs[name] = from_settings(name, len(topic.partitions), topic.replication_factor, settings)
+            kept[name] = settings
         elif not topic.shows_settings:
             raise TopicAuthorizationFailedError
-    return specs
+    return kept
 
 
 def _topic(told: Mapping[str, Any]) -> Topic:

@@ -1,13 +1,13 @@
 """Who reads for which group, as the brokers tell it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
-from kafka.errors import GroupIdNotFoundError, for_code
+from kafka.errors import GroupAuthorizationFailedError, GroupIdNotFoundError, for_code
 
 from queuecore.providers.kafka.connection import Connection
 from queuecore.providers.kafka.python_client import parse_refusal
@@ -22,37 +22,35 @@ _WITHOUT_MEMBERS: Final = frozenset({"Empty", "Dead"})
 
 
 @dataclass(frozen=True, slots=True)
-class ListedGroup:
+class FoundGroup:
+    """`members` is empty for one of the protocol `consumer`, whoever reads for it."""
+
     name: str
     has_members: bool
     is_classic: bool
+    members: Members
 
 
-def list_groups(client: KafkaAdminClient) -> list[ListedGroup]:
-    """All groups of consumers."""
+def find_groups(client: KafkaAdminClient) -> list[FoundGroup]:
+    """All groups of consumers that this client may know of. Who may look at the cluster is told the names of all, and
+    refused when it asks for a stranger's: hence each broker is asked for those that it keeps."""
     # Named, for the client may not have heard of a new broker.
     brokers = [one["broker_id"] for one in client.describe_cluster()["brokers"] if not one.get("is_fenced")]
-    return [
-        ListedGroup(
-            group["group_id"],
-            has_members=group["group_state"] not in _WITHOUT_MEMBERS,
-            is_classic=group["group_type"] != "consumer",
-        )
-        for group in client.list_groups(brokers)
-        if group["protocol_type"] in _READING
-    ]
+    return [group for broker in brokers for group in _kept_by(client, broker)]
 
 
-def classic_members(client: KafkaAdminClient, names: list[str]) -> dict[str, Members]:
-    """By group; those that are gone when they are asked about are left out."""
-    found: dict[str, Members] = {}
-    for name, group in client.describe_groups(names).items():
+def _kept_by(client: KafkaAdminClient, broker: int) -> Iterator[FoundGroup]:
+    listed = {one["group_id"]: one for one in client.list_groups([broker]) if one["protocol_type"] in _READING}
+    described = client.describe_groups(list(listed), group_coordinator_id=broker) if listed else {}
+    for name, group in described.items():
         code, _ = parse_refusal(group["error"]) if group["error"] else (0, "")
-        if code == 0:
-            found[name] = {one["member_id"]: _held(one["member_assignment"]) for one in group["members"]}
-        elif code != GroupIdNotFoundError.errno:
+        is_classic = listed[name]["group_type"] != "consumer"
+        if code == GroupAuthorizationFailedError.errno or (code == GroupIdNotFoundError.errno and is_classic):
+            continue  # a stranger's, or gone
+        if code not in (0, GroupIdNotFoundError.errno):
             raise for_code(code)
-    return found
+        members = {one["member_id"]: _held(one["member_assignment"]) for one in group["members"]}
+        yield FoundGroup(name, listed[name]["group_state"] not in _WITHOUT_MEMBERS, is_classic, members)
 
 
 def other_members(connection: Connection, names: list[str]) -> dict[str, Members]:

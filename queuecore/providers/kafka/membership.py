@@ -10,7 +10,7 @@ from queuecore.groups.members import displaced
 from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener
 from queuecore.providers.kafka.assignment import Assignment, not_owner
-from queuecore.providers.kafka.codes import FATAL, NOT_STARTED, PASSING, REBALANCING, TOO_LATE
+from queuecore.providers.kafka.codes import FATAL, NOT_STARTED, PASSING, PLACE_TAKEN, REBALANCING, TOO_LATE
 from queuecore.providers.kafka.connection import Connection, logger
 from queuecore.providers.kafka.intake import Intake
 from queuecore.providers.kafka.patience import Caller
@@ -87,6 +87,7 @@ class Membership:
         while room > 0 and (messages := self._client.consume(min(room, _AT_ONCE), 0)):
             self._receive(messages)
             room -= len(messages)
+        self._assignment.raise_trouble()
         self._require_place()
         self._raise_failure()
         records, ends = intake.take(paused)
@@ -100,16 +101,17 @@ class Membership:
             return
         reading = given.held - given.paused
         self._client.pause([to_kafka(place) for place in reading])
-        if (message := self._client.poll(0)) is not None:
-            self._receive([message])
-        self._client.resume([to_kafka(place) for place in reading & given.held])
+        try:
+            if (message := self._client.poll(0)) is not None:
+                self._receive([message])
+        finally:
+            self._client.resume([to_kafka(place) for place in reading & (given.held - given.paused)])
+        given.raise_trouble()
 
     def commit(self, offsets: Mapping[ProviderPartition, int] | None) -> None:
         """By default what was given out. While the group divides its partitions anew, waits until it may."""
         done = dict(self._assignment.positions) if offsets is None else offsets
-        self._assignment.require(done)
         if done:
-            self._require_member(done)
             passing = REBALANCING if self._incremental else frozenset[int]()
             self._persist(lambda: self._try_commit(done), passing, f"commit for group {self._group}")
 
@@ -136,13 +138,12 @@ class Membership:
 
     def seek(self, place: ProviderPartition, offset: int) -> None:
         self._assignment.require([place])
-        if offset < 0:
-            raise OffsetOutOfRange(f"cannot seek to {offset} in {place}; offsets begin at 0")
         self._caller.require_free()
+        self._check_stored(place, offset)
         # A partition just assigned is not being fetched yet.
         self._persist(lambda: self._try_seek(place, offset), {NOT_STARTED}, f"seek to {offset} in {place}")
         self._intake.drop({place})
-        self._assignment.positions[place] = offset
+        self._assignment.positions.pop(place, None)
 
     def _receive(self, messages: Sequence[Message]) -> None:
         """Keep the messages; an error among them is raised by the poll, which then gives them out next time."""
@@ -161,7 +162,7 @@ class Membership:
                 self._failure = self._explain(error, f"read as group {self._group}")
 
     def _explain(self, error: KafkaError, doing: str) -> QueueError:
-        if error.code() != FATAL:
+        if error.code() not in {FATAL, PLACE_TAKEN}:
             return self._connection.explain(error, doing)
         if self._member_id is None:
             return ConfigurationError(f"cannot {doing}: {error.str()}; change group_protocol or strategy")
@@ -175,9 +176,10 @@ class Membership:
             raise not_owner(self._group, next(iter(places)))
 
     def _require_place(self) -> None:
-        """NotOwner where another has taken it. Fighting back is the caller's decision: it may subscribe again."""
+        """Displaced where another has taken it. Fighting back is the caller's decision: it may subscribe again."""
         if self._is_displaced:
             self._assignment.lose_everything()
+            self._assignment.raise_trouble()
             raise displaced(self._group, self._member_id)
 
     def _say_goodbye(self) -> None:
@@ -212,7 +214,12 @@ class Membership:
             self._clock.sleep(_LOOK_AGAIN_S)
 
     def _try_commit(self, offsets: Mapping[ProviderPartition, int]) -> KafkaError | None:
+        """Whether this member still may is asked each time: meanwhile the brokers may have put it out."""
         wanted = [to_kafka(place, offset) for place, offset in offsets.items()]
+        self._assignment.require(offsets)
+        if not self._assignment.is_telling:
+            self._caller.require_free()
+        self._require_member(offsets)
 
         def commit() -> list[TopicPartition]:
             return self._client.commit(offsets=wanted, asynchronous=False)
@@ -223,6 +230,17 @@ class Membership:
         except KafkaException as error:
             return error.args[0]  # type: ignore[no-any-return]
         return next((answer.error for answer in answers if answer.error is not None), None)
+
+    def _check_stored(self, place: ProviderPartition, offset: int) -> None:
+        """OffsetOutOfRange for one the library would go to the beginning instead of."""
+        try:
+            beginning, end = self._client.get_watermark_offsets(to_kafka(place), self._connection.timeout_s)
+        except KafkaException as error:
+            raise self._connection.explain(error, f"seek to {offset} in {place}") from error
+        if not beginning <= offset <= end:
+            raise OffsetOutOfRange(
+                f"{place} has offsets {beginning} to {end}; there is no {offset} to go to", beginning=beginning
+            )
 
     def _try_seek(self, place: ProviderPartition, offset: int) -> KafkaError | None:
         try:

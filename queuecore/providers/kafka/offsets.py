@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from kafka import KafkaAdminClient
 from kafka.admin import OffsetSpec
-from kafka.errors import UnknownTopicOrPartitionError
+from kafka.errors import BrokerResponseError, UnknownTopicOrPartitionError
 
 from queuecore.errors import OffsetOutOfRange
 from queuecore.providers.kafka.looking import check_existence
@@ -41,8 +41,7 @@ class OffsetAdmin(TopicAdmin):
             for place, end in ends(client, wanted).items():
                 if wanted[place] > end:
                     raise OffsetOutOfRange(f"{place} ends at {end}; it has nothing up to {wanted[place]}", end=end)
-            answers = client.delete_records(wanted)
-            return {place: answers[place]["low_watermark"] for place in wanted}
+            return _delete_records(client, wanted)
 
         return self._ask(delete, "delete records") if wanted else {}
 
@@ -53,6 +52,18 @@ def beginnings(client: KafkaAdminClient, places: Iterable[ProviderPartition]) ->
 
 def ends(client: KafkaAdminClient, places: Iterable[ProviderPartition]) -> Offsets:
     return _list_offsets(client, dict.fromkeys(places, OffsetSpec.LATEST))
+
+
+def _delete_records(client: KafkaAdminClient, wanted: Mapping[ProviderPartition, int]) -> Offsets:
+    """Where the partitions begin now."""
+    try:
+        answers = client.delete_records(wanted)
+    except BrokerResponseError as error:
+        if error.errno is not None:
+            raise
+        # Of several refusals the library drops the codes; one alone keeps its.
+        answers = {place: client.delete_records({place: offset})[place] for place, offset in wanted.items()}
+    return {place: answers[place]["low_watermark"] for place in wanted}
 
 
 def _list_offsets(client: KafkaAdminClient, wanted: Mapping[ProviderPartition, int]) -> Offsets:

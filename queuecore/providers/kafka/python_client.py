@@ -4,7 +4,6 @@ Unlike librdkafka's it asks for the offsets of many groups in one request, delet
 partitions and moves replicas; and it finds its way when the broker goes that it took for the controller.
 """
 
-import logging
 import re
 import threading
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError
 from kafka import KafkaAdminClient
-from kafka.errors import BrokerResponseError, KafkaTimeoutError, UnknownBrokerIdError, UnknownError
+from kafka.errors import BrokerResponseError, KafkaTimeoutError, NotControllerError, UnknownBrokerIdError, UnknownError
 from kafka.errors import KafkaError as PythonClientError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import KafkaNetSocket
@@ -21,9 +20,7 @@ from kafka.net.inet import KafkaNetSocket
 from queuecore.errors import QueueError
 from queuecore.providers.kafka.connection import Connection
 from queuecore.providers.kafka.security import security_settings
-
-# What goes wrong is told by the answer; the library would log every attempt.
-logging.getLogger("kafka").setLevel(logging.CRITICAL)
+from queuecore.providers.kafka.silence import SilentNetwork, silently
 
 _REFUSAL: Final = re.compile(r"\[Error (-?\d+)\] \w+(?:: )?(.*)", re.DOTALL)
 
@@ -59,23 +56,25 @@ class Clients:
         """A client that is connected; PythonClientError when it is not within the time."""
         with self._lock:
             client, self._idle = self._idle, None
-        client = client or _connected(self._connection, timeout_s)
-        is_sound = False
-        try:
-            yield client
-            is_sound = True
-        except QueueError:
-            is_sound = True
-            raise
-        finally:
-            self._give_back(client, is_sound=is_sound)
+        with silently():
+            client = client or _connected(self._connection, timeout_s)
+            is_sound = False
+            try:
+                yield client
+                is_sound = True
+            except QueueError:
+                is_sound = True
+                raise
+            finally:
+                self._give_back(client, is_sound=is_sound)
 
     def close(self) -> None:
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, None
         if idle is not None:
-            idle.close()
+            with silently():
+                idle.close()
 
     def _give_back(self, client: KafkaAdminClient, *, is_sound: bool) -> None:
         with self._lock:
@@ -90,7 +89,9 @@ def _connected(connection: Connection, timeout_s: float) -> KafkaAdminClient:
 
         def connecting(**settings: Any) -> KafkaNetClient:
             timeout_ms = connection.options.request_timeout_ms
-            network = KafkaNetClient(**settings, socket_connection_setup_timeout_ms=timeout_ms)
+            network = KafkaNetClient(
+                SilentNetwork(**settings), **settings, socket_connection_setup_timeout_ms=timeout_ms
+            )
             # An admin client that could not connect would leave its thread behind.
             failing.callback(network.close)
             return network
@@ -99,6 +100,16 @@ def _connected(connection: Connection, timeout_s: float) -> KafkaAdminClient:
         client = KafkaAdminClient(**_settings(connection), bootstrap_timeout_ms=timeout_ms, kafka_client=connecting)
         failing.pop_all()
         return client
+
+
+@contextmanager
+def seeking_controller() -> Iterator[None]:
+    """NotControllerError where the library says so with a plain RuntimeError: after it has asked a second broker that
+    is not, or not yet, the controller."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise NotControllerError(*error.args) from error
 
 
 def told(error: PythonClientError) -> KafkaError:

@@ -7,6 +7,7 @@ from kafka import KafkaAdminClient
 
 from queuecore.errors import ConfigurationError
 from queuecore.providers.kafka.looking import TopicLooking, existing_topics
+from queuecore.providers.kafka.python_client import seeking_controller
 from queuecore.topics import ProviderPartition
 
 
@@ -24,7 +25,9 @@ class ReplicationAdmin(TopicLooking):
                     "for fewer replicas"
                 )
         wanted = spread(_replicas(client, factors), factors, racks)
-        for error in client.alter_partition_reassignments(wanted).values():
+        with seeking_controller():
+            outcomes = client.alter_partition_reassignments(wanted)
+        for error in outcomes.values():
             if error is not None:
                 raise self._refused(error.errno, None, f"change the replicas of topics {names}")
         self._wait_until(

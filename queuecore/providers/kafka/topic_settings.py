@@ -27,10 +27,14 @@ def to_settings(spec: TopicSpec) -> dict[str, str]:
     return settings
 
 
-def changed_settings(now: TopicSpec, wanted: TopicSpec) -> dict[str, str]:
-    """What has to be set so that one becomes the other."""
-    current = to_settings(now)
-    return {key: value for key, value in to_settings(wanted).items() if value != current[key]}
+def changed_settings(kept: Mapping[str, str | None], wanted: TopicSpec) -> dict[str, str]:
+    """What has to be set where Kafka keeps these settings. What means the same stays as it is written.
+
+    A spec does not tell all: that nothing is ever removed may lie at the policy or at the limits.
+    """
+    return {
+        key: value for key, value in to_settings(wanted).items() if _meaning(key, kept[key]) != _meaning(key, value)
+    }
 
 
 def check_copies(spec: TopicSpec) -> None:
@@ -50,30 +54,35 @@ def room_for(max_request_size: int) -> dict[str, str]:
 
 def from_settings(name: str, partitions: int, replication_factor: int, settings: Mapping[str, str | None]) -> TopicSpec:
     """Any topic's, also one that somebody else made."""
-    policies = {policy for policy in _value(settings, "cleanup.policy").split(",") if policy}
+    policies = _policies(settings["cleanup.policy"])
     kept_for_ever = not policies
     return TopicSpec(
         name,
         partitions,
-        retention_ms=FOR_EVER if kept_for_ever else _limit(settings, "retention.ms"),
-        retention_bytes=FOR_EVER if kept_for_ever else _limit(settings, "retention.bytes"),
-        segment_bytes=max(MIN_SEGMENT_BYTES, int(_value(settings, "segment.bytes"))),
+        retention_ms=FOR_EVER if kept_for_ever else _number(settings, "retention.ms"),
+        retention_bytes=FOR_EVER if kept_for_ever else _number(settings, "retention.bytes"),
+        segment_bytes=_number(settings, "segment.bytes"),
         cleanup=_cleanup(policies),
         replication_factor=replication_factor,
-        min_insync_replicas=int(_value(settings, "min.insync.replicas")),
+        min_insync_replicas=_number(settings, "min.insync.replicas"),
     )
 
 
-def _cleanup(policies: set[str]) -> Cleanup:
+def _meaning(key: str, value: str | None) -> int | frozenset[str]:
+    return _policies(value) if key == "cleanup.policy" else _number({key: value}, key)
+
+
+def _policies(value: str | None) -> frozenset[str]:
+    """None of them: nothing is ever removed."""
+    return frozenset(policy for part in (value or "").split(",") if (policy := part.strip()))
+
+
+def _cleanup(policies: frozenset[str]) -> Cleanup:
     if "compact" not in policies:
         return "delete"
     return "compact,delete" if "delete" in policies else "compact"
 
 
-def _limit(settings: Mapping[str, str | None], key: str) -> int:
+def _number(settings: Mapping[str, str | None], key: str) -> int:
     """Every negative number is for ever to Kafka."""
-    return max(FOR_EVER, int(_value(settings, key)))
-
-
-def _value(settings: Mapping[str, str | None], key: str) -> str:
-    return settings[key] or ""
+    return max(MIN_SEGMENT_BYTES if key == "segment.bytes" else FOR_EVER, int(settings[key] or ""))

@@ -1,26 +1,33 @@
 """Topics come, change and go: one request for many."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import TopicAlreadyExistsError, UnknownTopicOrPartitionError
+from kafka.errors import InvalidPartitionsError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import ConfigurationError, UnknownTopic
 from queuecore.providers.base import TopicSpec
-from queuecore.providers.kafka.agreeing import find_everywhere
+from queuecore.providers.kafka.agreeing import all_show
 from queuecore.providers.kafka.connection import Connection
-from queuecore.providers.kafka.looking import Topic, existing_topics, read_specs
-from queuecore.providers.kafka.python_client import parse_refusal
+from queuecore.providers.kafka.looking import Topic, existing_topics, read_settings, to_spec
+from queuecore.providers.kafka.python_client import parse_refusal, seeking_controller
 from queuecore.providers.kafka.replication import ReplicationAdmin
 from queuecore.providers.kafka.topic_settings import changed_settings, check_copies, room_for, to_settings
 from queuecore.providers.options import KafkaOptions
 from queuecore.topics import check_no_clash, check_topic
 
-# How a topic is, and how it is to be.
-Change = tuple[TopicSpec, TopicSpec]
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a topic is, how it is to be, and what has to be set for that."""
+
+    now: TopicSpec
+    wanted: TopicSpec
+    settings: Mapping[str, str]
 
 
 class TopicAdmin(ReplicationAdmin):
@@ -42,8 +49,14 @@ class TopicAdmin(ReplicationAdmin):
 
     def alter_topics(self, specs: Iterable[TopicSpec]) -> None:
         """Checked first, so that what is refused changes nothing. What is there already is not sent."""
-        if given := {spec.name: spec for spec in specs}:
-            self._ask(lambda client: self._alter(client, given), f"alter topics {_named(given)}")
+        if not (given := {spec.name: spec for spec in specs}):
+            return
+        doing = f"alter topics {_named(given)}"
+        changes = self._ask(lambda client: _changes(client, given), doing)
+        # A replica is there before it is required, and no longer required before it goes. Each step is repeated by
+        # itself: what an earlier try has done would hide from the next what it has to wait for.
+        for step in (self._add_replicas, self._alter_settings, self._remove_replicas, self._add_partitions):
+            self._ask(partial(step, changes), doing)
 
     def delete_topics(self, names: Iterable[str]) -> None:
         if wanted := set(names):
@@ -52,33 +65,39 @@ class TopicAdmin(ReplicationAdmin):
     def _create(self, client: KafkaAdminClient, wanted: Mapping[str, TopicSpec]) -> None:
         check_no_clash([*client.list_topics(), *wanted])
         new = {name: _new_topic(spec, self._max_request_size) for name, spec in wanted.items()}
-        for topic in client.create_topics(new, raise_errors=False)["topics"]:
+        with seeking_controller():
+            answer = client.create_topics(new, raise_errors=False)
+        for topic in answer["topics"]:
             if topic["error_code"] not in (0, TopicAlreadyExistsError.errno):
                 raise self._refused(topic["error_code"], topic["error_message"], f"create topic {topic['name']}")
         self._wait_for_leaders(client, dict.fromkeys(wanted, 1))
 
-    def _alter(self, client: KafkaAdminClient, given: Mapping[str, TopicSpec]) -> None:
-        """A replica is there before it is required, and no longer required before it goes."""
-        changes = _changes(client, given)
-        self._replicate(client, {wanted.name: n for now, wanted in changes if (n := _copies(wanted)) > _copies(now)})
-        self._alter_settings(client, changes)
-        self._replicate(client, {wanted.name: n for now, wanted in changes if (n := _copies(wanted)) < _copies(now)})
-        self._add_partitions(
-            client, {wanted.name: wanted.partitions for now, wanted in changes if wanted.partitions > now.partitions}
-        )
-
     def _delete(self, client: KafkaAdminClient, names: Iterable[str]) -> None:
         wanted = sorted(names)
-        for topic in client.delete_topics(wanted, raise_errors=False)["topics"]:
+        with seeking_controller():
+            answer = client.delete_topics(wanted, raise_errors=False)
+        for topic in answer["topics"]:
             if topic["error_code"] not in (0, UnknownTopicOrPartitionError.errno):
                 raise self._refused(topic["error_code"], topic["error_message"], f"delete topic {topic['name']}")
-        self._wait_until(lambda: not any(find_everywhere(client, wanted)), f"topics {_named(wanted)} are still there")
+        self._wait_until(
+            lambda: all_show(client, wanted, lambda found: not found), f"topics {_named(wanted)} are not shown as gone"
+        )
 
-    def _alter_settings(self, client: KafkaAdminClient, changes: Iterable[Change]) -> None:
+    def _add_replicas(self, changes: Iterable[Change], client: KafkaAdminClient) -> None:
+        self._replicate(
+            client, {one.wanted.name: n for one in changes if (n := _copies(one.wanted)) > _copies(one.now)}
+        )
+
+    def _remove_replicas(self, changes: Iterable[Change], client: KafkaAdminClient) -> None:
+        self._replicate(
+            client, {one.wanted.name: n for one in changes if (n := _copies(one.wanted)) < _copies(one.now)}
+        )
+
+    def _alter_settings(self, changes: Iterable[Change], client: KafkaAdminClient) -> None:
         resources = [
-            ConfigResource(ConfigResourceType.TOPIC, wanted.name, settings)
-            for now, wanted in changes
-            if (settings := changed_settings(now, wanted))
+            ConfigResource(ConfigResourceType.TOPIC, one.wanted.name, dict(one.settings))
+            for one in changes
+            if one.settings
         ]
         if not resources:
             return
@@ -87,11 +106,15 @@ class TopicAdmin(ReplicationAdmin):
             if outcome != "OK":
                 raise self._refused(*parse_refusal(outcome), f"alter topic {name}")
 
-    def _add_partitions(self, client: KafkaAdminClient, counts: Mapping[str, int]) -> None:
+    def _add_partitions(self, changes: Iterable[Change], client: KafkaAdminClient) -> None:
+        counts = {one.wanted.name: n for one in changes if (n := one.wanted.partitions) > one.now.partitions}
         if not counts:
             return
-        for topic in client.create_partitions(counts, raise_errors=False).results:
-            if topic.error_code:
+        with seeking_controller():
+            answer = client.create_partitions(counts, raise_errors=False)
+        for topic in answer.results:
+            # A number that is no increase is refused: an earlier try, or somebody else, has added them.
+            if topic.error_code not in (0, InvalidPartitionsError.errno):
                 raise self._refused(topic.error_code, topic.error_message, f"add partitions to topic {topic.name}")
         self._wait_for_leaders(client, counts)
 
@@ -102,22 +125,23 @@ class TopicAdmin(ReplicationAdmin):
                 for name, least in least_partitions.items()
             )
 
-        def are_shown() -> bool:
-            brokers = find_everywhere(client, least_partitions)
-            return bool(brokers) and all(map(have_leaders, brokers))
-
-        self._wait_until(are_shown, f"topics {_named(least_partitions)} are known but lack a leader")
+        self._wait_until(
+            lambda: all_show(client, least_partitions, have_leaders),
+            f"topics {_named(least_partitions)} are known but lack a leader",
+        )
 
 
 def _changes(client: KafkaAdminClient, given: Mapping[str, TopicSpec]) -> Sequence[Change]:
-    present = read_specs(client, existing_topics(client, given))
+    topics = existing_topics(client, given)
+    kept = read_settings(client, topics)
     changes = []
     for name, spec in given.items():
-        if (now := present.get(name)) is None:
+        if name not in kept:
             raise UnknownTopic(f"topic {name!r} has just been deleted; create the topic first", topic=name)
+        now = to_spec(name, topics[name], kept[name])
         wanted = _with_copies(spec, now)
         _check_change(now, wanted)
-        changes.append((now, wanted))
+        changes.append(Change(now, wanted, changed_settings(kept[name], wanted)))
     return changes
 
 

@@ -51,6 +51,9 @@ class KafkaTransactionalProducer:
         self._open = KafkaTransaction(client, self._options.max_request_size)
         return self._open
 
+    def check(self, info: TopicPartitionInfo, message: QueueMessage) -> None:  # noqa: ARG002
+        encode_within(message, self._options.max_request_size)
+
     def stop(self) -> None:
         if not self._is_stopped:
             self._is_stopped = True

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from queuecore.errors import GroupActive, NotOwner
 from queuecore.groups import GroupState, from_json, to_json
+from queuecore.groups.members import displaced
 from queuecore.groups.offsets import check_offsets
 from queuecore.providers.base import GroupDescription
 from queuecore.providers.log.database import Database
@@ -35,10 +36,12 @@ class Groups:
         with self._database.reading() as db:
             return _version(db, group)
 
-    def commit(self, group: str, member: str, seen_version: int, offsets: Offsets) -> None:
+    def commit(
+        self, group: str, member: str, seen_version: int, offsets: Offsets, member_id: str | None = None
+    ) -> None:
         """NotOwner, with nothing committed, unless the member owns all of the partitions."""
         with self._database.writing() as db:
-            check_owner(db, group, member, seen_version, offsets)
+            check_owner(db, group, member, seen_version, offsets, member_id)
             store_offsets(db, group, offsets)
 
     def alter_offsets(self, group: str, offsets: Offsets) -> None:
@@ -71,13 +74,20 @@ class Groups:
 
 
 def check_owner(
-    db: sqlite3.Connection, group: str, member: str, seen_version: int, partitions: Iterable[ProviderPartition]
+    db: sqlite3.Connection,
+    group: str,
+    member: str,
+    seen_version: int,
+    partitions: Iterable[ProviderPartition],
+    member_id: str | None = None,
 ) -> None:
     """NotOwner unless the member owns these now. One that saw the version there is has seen right."""
     if _version(db, group) == seen_version:
         return
-    places = list(partitions)
-    if not _load(db, group).is_owner(member, places):
+    places, state = list(partitions), _load(db, group)
+    if state.is_displaced(member, member_id):
+        raise displaced(group, member_id)
+    if not state.is_owner(member, places):
         names = ", ".join(map(str, places))
         raise NotOwner(
             f"group {group} has given {names} to another consumer, which gets the records again", group=group

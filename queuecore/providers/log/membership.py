@@ -61,6 +61,10 @@ class Membership:
     def group(self) -> str:
         return self._group
 
+    @property
+    def member_id(self) -> str | None:
+        return self._member_id
+
     def join(self, wants: Wants) -> None:
         self._wants = wants
         self._is_displaced = False
@@ -120,9 +124,10 @@ class Membership:
 
     def commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
         self.check_owned(offsets)
-        self._groups.commit(self._group, self.name, self.version, offsets)
+        self._groups.commit(self._group, self.name, self.version, offsets, self._member_id)
 
     def check_owned(self, partitions: Mapping[ProviderPartition, int] | frozenset[ProviderPartition]) -> None:
+        self.require_not_displaced()
         for place in partitions:
             if place not in self.owned:
                 raise NotOwner(
@@ -131,7 +136,7 @@ class Membership:
                 )
 
     def require_not_displaced(self) -> None:
-        """NotOwner where the last look showed another member with our id."""
+        """Displaced where the last look showed another member with our id."""
         if self._is_displaced:
             raise displaced(self._group, self._member_id)
 
@@ -166,7 +171,7 @@ class Membership:
         self._others = state.members.keys() - {self.name}
 
     def _take_out_the_dead(self, state: GroupState) -> None:
-        state.expire(state.members.keys() - {self.name} - set(self._living()))
+        state.expire((state.members.keys() | state.displaced) - {self.name} - set(self._living()))
 
     def _living(self) -> Iterator[str]:
         now = self._clock.now_ms() / 1000
@@ -187,9 +192,9 @@ class Membership:
 def expire_killed(root: Path, groups: Groups, group: str) -> None:
     """Take those out of the group whose process is gone. One that is only silent is left to the other members."""
     with groups.turn(group) as state:
-        if state.members:
+        if members := state.members.keys() | state.displaced:
             living = {path.name for path in _files_in(_folder(root, group)) if not _removed_if_free(path)}
-            state.expire(state.members.keys() - living)
+            state.expire(members - living)
 
 
 def _folder(root: Path, group: str) -> Path:

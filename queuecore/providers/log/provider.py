@@ -108,13 +108,16 @@ class LogProvider:
             self._keep_clean()
         return LogTransactionalProducer(self._database, self._writers(), transactional_id, self._producing, self._clock)
 
-    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> LogConsumer:
+    def consumer(
+        self, group: str, topic: str = "", *, member_id: str | None = None, max_poll_records: int | None = None
+    ) -> LogConsumer:
+        options = self._consuming.with_at_most(max_poll_records)
         membership = Membership(
             self._root, self._catalog, self._groups, group, self._consuming.session_timeout_ms, self._clock,
             check_member_id(member_id),
         )  # fmt: skip
         return LogConsumer(
-            self._root, self._catalog, membership, self._bell, self._outcome(), topic, self._consuming, self._clock
+            self._root, self._catalog, membership, self._bell, self._outcome(), topic, options, self._clock
         )
 
     def reader(self) -> LogReader:

@@ -61,6 +61,10 @@ class LogTransactionalProducer:
         self._open = LogTransaction(self, number)
         return self._open
 
+    def check(self, info: TopicPartitionInfo, message: QueueMessage) -> None:
+        if (error := find_fault(message, self._writers.spec(info.place), self._options)) is not None:
+            raise error
+
     def stop(self) -> None:
         if not self._is_stopped:
             self._is_stopped = True
@@ -83,7 +87,8 @@ class LogTransactionalProducer:
         with self._database.writing(durable=True) as db:
             for membership, positions in offsets:
                 membership.check_owned(positions)
-                check_owner(db, membership.group, membership.name, membership.version, positions)
+                who = (membership.group, membership.name, membership.version)
+                check_owner(db, *who, positions, membership.member_id)
                 store_offsets(db, membership.group, positions)
             outcomes.finish(db, transaction, self._id, self._epoch, self._clock.now_ms())
         self._writers.ring()

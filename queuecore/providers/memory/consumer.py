@@ -118,9 +118,12 @@ class MemoryConsumer:
     def seek(self, partition: ProviderPartition, offset: int) -> None:
         with self._lock:
             self.group.check_owner(self.member, [partition])
-            end = self._storage.partition(partition).end
-            if not 0 <= offset <= end:
-                raise OffsetOutOfRange(f"{partition} ends at {end}; there is no {offset} to go to", end=end)
+            stored = self._storage.partition(partition)
+            if not stored.beginning <= offset <= stored.end:
+                raise OffsetOutOfRange(
+                    f"{partition} has offsets {stored.beginning} to {stored.end}; there is no {offset} to go to",
+                    beginning=stored.beginning,
+                )
             self._reading.seek(partition, offset)
 
     def keep_alive(self) -> None:
@@ -175,6 +178,8 @@ class MemoryConsumer:
 
     def check_commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
         """NotOwner or OffsetOutOfRange unless the group may commit these for this consumer now."""
+        if offsets and self._is_displaced():
+            raise displaced(self.group.name, self._member_id)
         self.group.check_owner(self.member, offsets)
         self._reading.check_commit(offsets)
 

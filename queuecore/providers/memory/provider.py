@@ -66,9 +66,12 @@ class MemoryProvider:
     def transactional_producer(self, transactional_id: str) -> MemoryTransactionalProducer:
         return self._keep(lambda: MemoryTransactionalProducer(self._storage, transactional_id, self._producing))
 
-    def consumer(self, group: str, topic: str = "", *, member_id: str | None = None) -> MemoryConsumer:
+    def consumer(
+        self, group: str, topic: str = "", *, member_id: str | None = None, max_poll_records: int | None = None
+    ) -> MemoryConsumer:
         check_member_id(member_id)
-        return self._keep(lambda: MemoryConsumer(self._storage, group, topic, self._consuming, member_id))
+        options = self._consuming.with_at_most(max_poll_records)
+        return self._keep(lambda: MemoryConsumer(self._storage, group, topic, options, member_id))
 
     def reader(self) -> MemoryReader:
         return MemoryReader(self._storage)

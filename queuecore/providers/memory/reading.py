@@ -26,7 +26,7 @@ class Reading:
         self._paused: set[ProviderPartition] = set()
         # The lowest offset each was read from since it is held: a commit below is of work from before.
         self._starts: dict[ProviderPartition, int] = {}
-        # What a commit of everything says: where giving out records, or a seek, got to.
+        # What a commit of everything says: where giving out records got to, since a seek if there was one.
         self.done: dict[ProviderPartition, int] = {}
 
     @property
@@ -40,7 +40,7 @@ class Reading:
 
     def seek(self, place: ProviderPartition, offset: int) -> None:
         self._go_to(place, offset)
-        self.done[place] = offset
+        self.done.pop(place, None)
 
     def check_commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
         """OffsetOutOfRange for what the partition does not have, NotOwner for work from before it was held."""

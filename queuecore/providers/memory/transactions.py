@@ -40,6 +40,9 @@ class MemoryTransactionalProducer:
             self._open = MemoryTransaction(self._storage, self, self._options)
             return self._open
 
+    def check(self, info: TopicPartitionInfo, message: QueueMessage) -> None:  # noqa: ARG002
+        stored(message, self._options.max_request_size)
+
     def stop(self) -> None:
         self._stopped = True
         if self._open is not None:

@@ -15,6 +15,7 @@ Have pytest rewrite the suite's assertions, for failures that show values: in a 
 
 from queuecore.testing.contract.administering import AdministeringContract
 from queuecore.testing.contract.consuming import ConsumingContract
+from queuecore.testing.contract.displacing import DisplacingContract
 from queuecore.testing.contract.kit import OpenProvider, opened
 from queuecore.testing.contract.looking import LookingContract
 from queuecore.testing.contract.sending import SendingContract
@@ -28,6 +29,7 @@ class ProviderContract(
     SendingContract,
     ConsumingContract,
     SharingContract,
+    DisplacingContract,
     TransactionsContract,
     LookingContract,
     AdministeringContract,

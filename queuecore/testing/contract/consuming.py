@@ -161,6 +161,26 @@ class ConsumingContract(ContractKit):
         assert sum(packs) == 350
         assert max(packs) <= 100
 
+    @pytest.mark.parametrize(("options", "wanted", "most"), [(100, 30, 30), (30, 100, 30)])
+    def test_a_consumer_may_want_less_at_once_but_not_more(
+        self, open_provider: OpenProvider, info: TopicPartitionInfo, group: str, options: int, wanted: int, most: int
+    ) -> None:
+        provider = open_provider(consuming=ConsumerOptions(max_poll_records=options))
+        send_all(provider, info, *[b"x"] * 150)
+        consumer = provider.consumer(group, max_poll_records=wanted)
+        packs: list[int] = []
+
+        def all_came() -> bool:
+            packs.append(len(consumer.poll(POLL_MS)))
+            return sum(packs) >= 150
+
+        try:
+            consumer.subscribe([info])
+            wait_until(all_came)
+        finally:
+            consumer.stop()
+        assert max(packs) <= most
+
     def test_one_poll_gives_so_many_bytes_of_a_partition_or_one_record(
         self, open_provider: OpenProvider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
     ) -> None:
@@ -264,8 +284,23 @@ class ConsumingContract(ContractKit):
         assert [record.data for record in take(consumer, 1)] == [b"3"]
         with pytest.raises(NotOwner):
             consumer.seek(queue[1].place, 0)
-        with pytest.raises(OffsetOutOfRange):
-            consumer.seek(queue[0].place, -1)
+        for offset in (-1, 5):
+            with pytest.raises(OffsetOutOfRange):
+                consumer.seek(queue[0].place, offset)
+        consumer.seek(queue[0].place, 4)
+        send_all(provider, queue[0], b"4")
+        assert [record.data for record in take(consumer, 1)] == [b"4"]
+
+    def test_going_to_an_offset_is_nothing_to_commit(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        send_all(provider, info, b"0", b"1", b"2")
+        consumer = consumers(provider, group, [info])
+        take(consumer, 3)
+        consumer.commit()
+        consumer.seek(info.place, 0)
+        consumer.commit()
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 3}}
 
     def test_saying_that_it_works_takes_no_records(
         self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe

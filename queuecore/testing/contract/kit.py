@@ -196,6 +196,9 @@ class ContractKit:
     # Whether offsets that are committed are compared with the partition's end.
     knows_ends: ClassVar[bool] = True
 
+    # Whether one that was displaced hears of it even where the other is gone again.
+    remembers_displaced: ClassVar[bool] = True
+
     @pytest.fixture
     def open_provider(self) -> OpenProvider:
         raise NotImplementedError("a contract suite gives its own open_provider fixture")

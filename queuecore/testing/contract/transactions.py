@@ -7,7 +7,15 @@ from uuid import uuid4
 
 import pytest
 
-from queuecore.errors import NotOwner, NotSupported, ProducerFenced, QueueError, UnknownTopic
+from queuecore.errors import (
+    InvalidMessage,
+    NotOwner,
+    NotSupported,
+    PayloadTooLarge,
+    ProducerFenced,
+    QueueError,
+    UnknownTopic,
+)
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import Provider, TransactionalProducer
 from queuecore.providers.options import ConsumerOptions, ProducerOptions
@@ -43,6 +51,16 @@ class TransactionsContract(ContractKit):
         else:
             with pytest.raises(NotSupported):
                 provider.transactional_producer("contract-anyone")
+
+    def test_what_will_be_refused_can_be_seen_without_a_transaction(
+        self, transactional: TransactionalProducer, info: TopicPartitionInfo
+    ) -> None:
+        limit = ProducerOptions().max_request_size
+        transactional.check(info, QueueMessage(b"key", b"x"))
+        with pytest.raises(PayloadTooLarge):
+            transactional.check(info, QueueMessage(None, bytes(limit + 1)))
+        with pytest.raises(InvalidMessage):
+            transactional.check(info, QueueMessage(None, b"x", {"lone \ud800 surrogate": b""}))
 
     def test_messages_and_offsets_take_effect_together(
         self,

@@ -221,8 +221,8 @@ class TestAtMostOnce:
         wait_until(lambda: seen)
         assert not subscription.stop(timeout_s=0.05)
         free.set()
-        assert subscription.counts.dropped == 2
-        assert "2 messages were committed, and are dropped unhandled" in caplog.text
+        assert subscription.counts == SubscriptionCounts(dropped=3)
+        assert "3 messages were committed, and are dropped unfinished" in caplog.text
 
     def test_what_cannot_be_committed_is_not_handled(self, queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
         """The partition went to another: nothing is handled here, and what is ours after that, once."""
@@ -254,11 +254,11 @@ class TestExactlyOnce:
         settle = ExactlyOnce.settle
         attempts: list[int] = []
 
-        def lose_the_partition(self: ExactlyOnce, consumer: object, handled: object) -> None:
+        def lose_the_partition(self: ExactlyOnce, consumer: object, *arguments: object) -> None:
             attempts.append(len(attempts))
             if len(attempts) == 1:
                 consumer.unsubscribe()  # type: ignore[attr-defined]
-            settle(self, consumer, handled)  # type: ignore[arg-type]
+            settle(self, consumer, *arguments)  # type: ignore[arg-type]
 
         monkeypatch.setattr(ExactlyOnce, "settle", lose_the_partition)
         publish(queues, "1", "2")

@@ -1,6 +1,7 @@
 """The error tree: stable codes, and nothing lost between processes."""
 
 import pickle
+import re
 
 import pytest
 
@@ -25,5 +26,5 @@ def test_codes_are_distinct_and_few_errors_are_worth_a_retry() -> None:
 
 
 def test_the_tree_is_drawn_as_it_is() -> None:
-    drawn = {line.split()[1] for line in (errors.__doc__ or "").splitlines() if line.startswith(("├", "└"))}
-    assert drawn == {kind.__name__ for kind in TREE} - {QueueError.__name__}
+    drawn = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
+    assert set(drawn) == {kind.__name__ for kind in TREE} - {QueueError.__name__}

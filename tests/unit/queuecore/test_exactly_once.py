@@ -8,6 +8,7 @@ import pytest
 
 from queuecore import DeliveryContext, Queues, Record
 from queuecore.errors import TransactionAborted
+from queuecore.messages import QueueMessage
 from queuecore.providers.base import Transaction, TransactionalProducer
 from queuecore.providers.memory import MemoryProvider
 from queuecore.testing.contract.kit import read_all
@@ -30,6 +31,9 @@ class Shaky:
             transaction.abort()
             raise TransactionAborted(self._failures.pop())
         return transaction
+
+    def check(self, info: TopicPartitionInfo, message: QueueMessage) -> None:
+        self._producer.check(info, message)
 
     def stop(self) -> None:
         self._producer.stop()

@@ -170,8 +170,24 @@ def test_a_member_id_is_free_when_its_member_is_gone() -> None:
     state.join("a", whole("t"), {"t": 1}, member_id="the-a")
     state.join("b", whole("t"), {"t": 1}, member_id="the-a")
     state.leave("b")
-    assert not state.is_displaced("a", "the-a")
     assert (state.members, state.member_ids) == ({}, {})
+
+
+@pytest.mark.parametrize("end", ["joins again", "leaves"])
+def test_one_that_was_displaced_is_remembered_until_it_comes_again_or_goes(end: str) -> None:
+    state = GroupState()
+    state.join("a", whole("t"), {"t": 1}, member_id="the-a")
+    state.join("b", whole("t"), {"t": 1}, member_id="the-a")
+    state.leave("b")
+    state = from_json(to_json(state))
+    assert state.is_displaced("a", "the-a")
+    before = state.version
+    if end == "leaves":
+        state.leave("a")
+    else:
+        state.join("a", whole("t"), {"t": 1}, member_id="the-a")
+    assert not state.is_displaced("a", "the-a")
+    assert state.version > before
 
 
 def test_a_stored_group_knows_its_members_ids() -> None:

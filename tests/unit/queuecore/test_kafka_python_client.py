@@ -1,15 +1,18 @@
 """The client that administers Kafka, as far as it can be seen without a broker."""
 
+import logging
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from confluent_kafka import KafkaError
 from kafka import errors
+from kafka.net.compat import KafkaNetClient
 
 from queuecore.providers.kafka.connection import Connection
-from queuecore.providers.kafka.python_client import Clients, _settings, parse_refusal, told
+from queuecore.providers.kafka.python_client import Clients, _settings, parse_refusal, seeking_controller, told
 from queuecore.providers.options import KafkaOptions, KafkaSecurity
 
 
@@ -71,3 +74,24 @@ def test_a_client_that_gets_no_answer_leaves_nothing_behind(silent: str) -> None
         pass
     assert set(threading.enumerate()) <= before
     clients.close()
+
+
+def test_no_controller_is_told_as_such() -> None:
+    with pytest.raises(errors.NotControllerError), seeking_controller():
+        raise RuntimeError("Failed to find active controller id!")
+
+
+def test_our_own_clients_log_nothing_and_those_of_others_all_they_have(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        gone = f"127.0.0.1:{server.getsockname()[1]}"
+    clients = Clients(Connection(gone, KafkaOptions(request_timeout_ms=200)))
+    with caplog.at_level(logging.DEBUG, "kafka"):
+        with pytest.raises(errors.KafkaTimeoutError), clients.borrowed(0.2):
+            pass
+        clients.close()
+        assert caplog.records == []
+        theirs = KafkaNetClient(bootstrap_servers=gone, proxy_url="direct://")
+        with closing(theirs), pytest.raises(errors.KafkaTimeoutError):
+            theirs.check_version(timeout_ms=200)
+    assert {"kafka.net.connection", "kafka.net.manager"} <= {record.name for record in caplog.records}
+    assert logging.getLogger("kafka").level == logging.NOTSET

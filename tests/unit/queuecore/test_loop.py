@@ -2,9 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,14 @@ from queuecore.consuming.handlers import Handler, HandlerContext
 from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
 from queuecore.deadletter.envelope import FailureStory, original_headers, read_story
 from queuecore.deadletter.fitting import DATA_LEFT_OUT
-from queuecore.errors import NotOwner, UnknownTopic
+from queuecore.errors import Displaced, NotOwner, QueueError, UnknownTopic
 from queuecore.messages import QueueMessage, Record
 from queuecore.processing import RetryFailed
-from queuecore.providers.base import TopicSpec
+from queuecore.providers.base import GroupDescription, QueueConsumer, TopicSpec
 from queuecore.providers.log import LogProvider
+from queuecore.providers.log.admin import LogAdmin
 from queuecore.providers.log.consumer import LogConsumer
-from queuecore.providers.options import ProducerOptions
+from queuecore.providers.options import ConsumerOptions, ProducerOptions
 from queuecore.sending import send_and_wait
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import DEADLINE_S, wait_until
@@ -299,26 +300,122 @@ def test_a_long_pack_is_committed_on_the_way_and_its_group_hears_of_it(
     assert words == [2, 4]
 
 
-def test_one_that_was_displaced_stands_by(desk: Desk) -> None:
-    desk.send("a", "b")
-    other = desk.provider.consumer(SPEC.group, member_id=SPEC.member_id)
+@contextmanager
+def running(loop: PartitionLoop) -> Iterator[list[BaseException]]:
+    """The loop runs on a thread of its own until the end of the block. Gives what it raised."""
+    failures: list[BaseException] = []
 
-    def displace(desk: Desk, record: Record, context: HandlerContext) -> None:
+    def run() -> None:
+        try:
+            loop.run()
+        except QueueError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield failures
+    finally:
+        loop.stop()
+        thread.join(DEADLINE_S)
+
+
+@contextmanager
+def rival_of(desk: Desk, spec: ConsumedPartition) -> Iterator[QueueConsumer]:
+    """Another that would take the loop's place."""
+    consumer = desk.provider.consumer(spec.group, member_id=spec.member_id)
+    try:
+        yield consumer
+    finally:
+        consumer.stop()
+
+
+def displace_once(other: QueueConsumer, info: TopicPartitionInfo) -> Callable[[Desk, Record, HandlerContext], None]:
+    """While the first message is handled `other` takes the place, and gets the message too."""
+
+    def handle(desk: Desk, record: Record, context: HandlerContext) -> None:
         if len(desk.handled) == 1:
-            other.subscribe([INFO])
+            other.subscribe([info])
             wait_until(lambda: other.poll(25))
 
-    desk.handle = displace
+    return handle
+
+
+def test_one_that_was_displaced_stands_by_and_is_known_again_afterwards(desk: Desk) -> None:
+    desk.send("a", "b")
+    other = desk.provider.consumer(SPEC.group, member_id=SPEC.member_id)
+    desk.handle = displace_once(other, INFO)
     loop = PartitionLoop(SPEC, desk.provider, desk._handler(), desk, desk.clock)
-    desk.stop, desk._until = loop.stop, 3
-    with pytest.raises(NotOwner):
+    desk.stop, desk._until = loop.stop, 100
+    with pytest.raises(Displaced):
         loop.run()
     assert desk.committed() is None
-    standing_by = threading.Thread(target=loop.run)
-    standing_by.start()
-    wait_until(lambda: len(desk.provider.admin().groups()[SPEC.group].members) == 2)
-    other.poll(25)
-    other.commit({PLACE: 1})
-    other.stop()
-    standing_by.join(DEADLINE_S)
-    assert (desk.handled[-1], desk.committed()) == (("b", 1), 2)
+    with running(loop) as failures:
+        wait_until(lambda: len(desk.provider.admin().groups()[SPEC.group].members) == 2)
+        other.poll(25)
+        other.commit({PLACE: 1})
+        other.stop()
+        wait_until(lambda: desk.committed() == 2)
+        assert desk.handled[-1] == ("b", 1)
+        with rival_of(desk, SPEC) as newcomer:
+            newcomer.subscribe([INFO])
+            wait_until(lambda: failures)
+    assert [type(one) for one in failures] == [Displaced]
+
+
+def test_one_that_lost_its_partition_otherwise_comes_back_as_itself(tmp_path: Path) -> None:
+    hasty = ConsumerOptions(session_timeout_ms=500)
+    with closing(LogProvider(tmp_path, consuming=hasty)) as provider:
+        provider.admin().create_topics([TopicSpec(PLACE.topic)])
+        desk = Desk(provider)
+        desk.send("a")
+        other = provider.consumer(SPEC.group)
+        desk.handle = displace_once(other, INFO)  # without the id, so only when the session is over
+        loop = PartitionLoop(SPEC, provider, desk._handler(), desk, desk.clock)
+        desk.stop, desk._until = loop.stop, 100
+        with pytest.raises(NotOwner) as lost:
+            loop.run()
+        assert type(lost.value) is NotOwner
+        other.stop()
+        with running(loop) as failures:
+            wait_until(lambda: desk.committed() == 1)
+            with rival_of(desk, SPEC) as newcomer:
+                newcomer.subscribe([INFO])
+                wait_until(lambda: failures)
+        assert [type(one) for one in failures] == [Displaced]
+
+
+@pytest.mark.parametrize("end", ["free", "stopped"])
+def test_inside_a_topic_one_that_was_displaced_stays_out_of_the_group(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    info = TopicPartitionInfo("inside", 1, use_internal_partition=True)
+    spec, looks, groups = replace(SPEC, info=info), list[int](), LogAdmin.groups
+
+    def look(admin: LogAdmin) -> Mapping[str, GroupDescription]:
+        found = groups(admin)
+        looks.append(len(found[spec.group].members))
+        return found
+
+    monkeypatch.setattr(LogAdmin, "groups", look)
+    monkeypatch.setattr("queuecore.consuming.loop._LOOK_EVERY_S", 0.01)
+    desk.provider.admin().create_topics([TopicSpec("inside", partitions=2)])
+    for data in (b"a", b"b"):
+        send_and_wait(desk.provider.producer(), info, QueueMessage(None, data), DEADLINE_S)
+    with rival_of(desk, spec) as other:
+        desk.handle = displace_once(other, info)
+        loop = PartitionLoop(spec, desk.provider, desk._handler(), desk, desk.clock)
+        desk.stop, desk._until = loop.stop, 100
+        with pytest.raises(Displaced):
+            loop.run()
+        with running(loop) as failures:
+            wait_until(lambda: len(looks) >= 3)
+            assert set(looks) == {1}
+            if end == "free":
+                other.commit({info.place: 1})
+                other.unsubscribe()
+                wait_until(lambda: desk.handled[-1] == ("b", 1))
+        assert failures == []
+        if end == "stopped":
+            other.commit({info.place: 2})
+            assert other.poll(0) == []

@@ -210,7 +210,7 @@ def test_a_group_goes_on_where_something_is_left(provider: MemoryProvider, caplo
     provider.admin().delete_records({PLACE: 3})
     assert [record.data for record in consumer.poll(0)] == [b"3", b"4"]
     assert "group g was at 0 and goes on from 3" in caplog.text
-    with pytest.raises(OffsetOutOfRange, match=r"t\[0\] ends at 5"):
+    with pytest.raises(OffsetOutOfRange, match=r"t\[0\] has offsets 3 to 5"):
         consumer.seek(PLACE, 99)
 
 

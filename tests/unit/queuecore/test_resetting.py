@@ -70,6 +70,14 @@ def test_a_lag_counts_from_what_is_committed(admin: QueueAdmin) -> None:
     assert read_standings(admin, {}) == {}
 
 
+def test_what_does_not_exist_leaves_the_others_known(admin: QueueAdmin) -> None:
+    nowhere = [ProviderPartition("nowhere", 0), ProviderPartition("gone", 0), ProviderPartition("orders", 9)]
+    assert read_standings(admin, {GROUP: [READ, *nowhere], "other": nowhere}) == {
+        GROUP: {READ: Standing(2, 6, 4)},
+        "other": {},
+    }
+
+
 # --- planning
 
 
