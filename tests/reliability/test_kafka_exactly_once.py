@@ -216,7 +216,7 @@ class TestZombies:
     def test_the_group_refuses_the_offsets_of_a_member_that_was_displaced(self, graveyard: Graveyard) -> None:
         with graveyard.zombie(stop_before="offsets", member_id="relay") as zombie:
             graveyard.succeed(f"{graveyard.transactional_id}-successor", member_id="relay")
-            assert graveyard.wake(zombie) == "not_owner"
+            assert graveyard.wake(zombie) == "displaced"
         assert graveyard.outputs() == [b"of the successor"]
 
     def test_who_opens_its_transactional_id_need_not_wait_for_what_it_left_open(self, graveyard: Graveyard) -> None:
