@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Set
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 
 from queuecore.errors import NotOwner
 from queuecore.providers.base import AssignmentListener
@@ -37,6 +37,8 @@ class Assignment:
         self.paused: set[ProviderPartition] = set()
         # The offset after the last record given out, of those that gave any since they were held or sought.
         self.positions: dict[ProviderPartition, int] = {}
+        # Where those begin that are just given: as the group says, unless the listener seeks.
+        self.starts: dict[ProviderPartition, int] = {}
         self.listener = listener
         # Whether the listener is being told just now.
         self.is_telling = False
@@ -57,10 +59,15 @@ class Assignment:
         given = frozenset(map(from_kafka, partitions))
         if self._wanted is not None:
             given &= self._wanted
-        assign = client.incremental_assign if self._incremental else client.assign
-        assign([to_kafka(place) for place in given])
         self.held |= given
+        # Told before the library may read: where the listener seeks, nothing else has been fetched.
+        self.starts = dict.fromkeys(given, OFFSET_INVALID)
         self._tell(None if self.listener is None else self.listener.assigned, given)
+        starts, self.starts = self.starts, {}
+        assign = client.incremental_assign if self._incremental else client.assign
+        assign([to_kafka(place, offset) for place, offset in starts.items()])
+        if paused := self.paused & given:
+            client.pause([to_kafka(place) for place in paused])
 
     def revoked(self, client: Consumer, partitions: list[TopicPartition]) -> None:
         self._give_up(client, partitions, None if self.listener is None else self.listener.revoked)

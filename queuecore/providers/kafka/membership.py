@@ -127,19 +127,22 @@ class Membership:
     def pause(self, places: Set[ProviderPartition]) -> None:
         self._assignment.require(places)
         self._caller.require_free()
-        self._client.pause([to_kafka(place) for place in places])
+        self._client.pause([to_kafka(place) for place in places - self._assignment.starts.keys()])
         self._assignment.paused |= places
 
     def resume(self, places: Set[ProviderPartition]) -> None:
         resumed = self._assignment.paused & places
         self._caller.require_free()
-        self._client.resume([to_kafka(place) for place in resumed])
+        self._client.resume([to_kafka(place) for place in resumed - self._assignment.starts.keys()])
         self._assignment.paused -= resumed
 
     def seek(self, place: ProviderPartition, offset: int) -> None:
         self._assignment.require([place])
         self._caller.require_free()
         self._check_stored(place, offset)
+        if place in self._assignment.starts:
+            self._assignment.starts[place] = offset
+            return
         # A partition just assigned is not being fetched yet.
         self._persist(lambda: self._try_seek(place, offset), {NOT_STARTED}, f"seek to {offset} in {place}")
         self._intake.drop({place})
