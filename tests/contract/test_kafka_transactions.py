@@ -20,7 +20,7 @@ from queuecore.testing.contract.kit import POLL_MS, Subscribe, create_topic, new
 from queuecore.testing.contract.transactions import TransactionsContract
 from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 from tests.contract.kafka import KafkaKit
 
 Infos = list[TopicPartitionInfo]
@@ -137,21 +137,25 @@ class TestBrokersProtocol(KafkaKit, TransactionsContract):
         take(consumer, 3)
         others = [consumers(provider, group, inner) for _ in range(2)]
 
-        def is_committed() -> bool:
+        def committed() -> dict[ProviderPartition, int]:
+            """What was, once the group has settled."""
             for one in (consumer, *others):
                 one.poll(POLL_MS)
             kept = dict.fromkeys(consumer.partitions, 1)
             if len(kept) != 1:
-                return False
+                return {}
             try:
                 with transactional.begin() as transaction:
                     transaction.send(info, QueueMessage(None, b"kept"))
                     transaction.commit_offsets(consumer, kept)
             except (TransactionAborted, NotOwner):
-                return False
-            return provider.admin().committed_offsets({group: kept}) == {group: kept}
+                return {}
+            return kept
 
-        wait_until(is_committed)
+        kept = wait_until(committed)
+        # The brokers show it soon after they have decided it.
+        wait_until(lambda: provider.admin().committed_offsets({group: kept}) == {group: kept})
+        wait_until(lambda: read_all(provider, info.place))
         assert read_all(provider, info.place) == [b"kept"]
 
 

@@ -82,7 +82,7 @@ class TransactionsContract(ContractKit):
             assert [read_all(provider, place) for place in places(queue)] == [[], [], []]
             assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
         wait_until(lambda: all(read_all(provider, place) == [b"a", b"b"] for place in places(queue)))
-        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 2}}
+        wait_until(lambda: provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 2}})
         with closing(provider.reader()) as reader:
             [first, _] = reader.read(queue[0].place, 0, 2)
         assert (first.key, dict(first.headers)) == (b"key", {"producerId": b"here"})
@@ -175,8 +175,8 @@ class TransactionsContract(ContractKit):
             transaction.commit_offsets(consumer, {queue[1].place: 2, queue[2].place: 1})
         copied = wait_until(lambda: read_all(provider, info.place))
         assert sorted(copied) == [b"0-0", b"0-1", b"1-0", b"1-1", b"2-0", b"2-1"]
-        committed = provider.admin().committed_offsets({group: places(queue)})[group]
-        assert committed == {queue[0].place: 2, queue[1].place: 2, queue[2].place: 1}
+        expected = {queue[0].place: 2, queue[1].place: 2, queue[2].place: 1}
+        wait_until(lambda: provider.admin().committed_offsets({group: places(queue)}) == {group: expected})
 
     @pytest.mark.parametrize("member_id", ["reader", None], ids=["displaced", "silent for too long"])
     def test_the_transaction_of_a_consumer_that_lost_its_partition_takes_no_effect(
