@@ -313,9 +313,9 @@ def test_producing_by_default_is_as_the_settings_say() -> None:
     assert (BY_DEFAULT.acks, BY_DEFAULT.linger_ms, BY_DEFAULT.batch_size) == ("all", 1, 16_384)
 
 
-def test_a_peer_that_fails_says_why() -> None:
+def test_a_peer_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"(?s)nobody ended with 1 and 0 answers.*No module named"):
-        frameworks._run(sys.executable, "nobody", Task("", "", "", 0, {}))
+        frameworks._run(sys.executable, "nobody", Task("", "", "", 0, {}), tmp_path)
 
 
 def test_batches_hold_every_message_of_the_workload_in_order() -> None:

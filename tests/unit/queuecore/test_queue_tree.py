@@ -429,7 +429,7 @@ def test_properties_may_be_a_mapping_in_the_file(tmp_path: Path) -> None:
 
 def test_the_examples_of_the_how_to_are_settings(tmp_path: Path) -> None:
     blocks = list(yaml_blocks((ROOT / "docs" / "howto" / "kafka.md").read_text()))
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         password = {"SWITCHYARD_QUEUE_KAFKA_SASL_PASSWORD": "hunter2"} if "sasl" in block else {}
         assert kafka_options(tree(tmp_path, block, **password)) != DEFAULT_KAFKA
