@@ -1,6 +1,7 @@
 """Load on queues that knows every acknowledged message, and those who read meanwhile."""
 
 import threading
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -24,7 +25,7 @@ _PAUSE_S: Final = 0.02
 Found = TypeVar("Found")
 
 
-class Background:
+class Background(ABC):
     """A thread that does the same again and again while the block lasts. What it raises ends it; the next `wait_until`
     raises that as well, or the end of the block."""
 
@@ -36,10 +37,11 @@ class Background:
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=name)
 
+    @abstractmethod
     def turn(self) -> None:
-        raise NotImplementedError
+        """What is done again and again."""
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027 - there may be nothing to do
         """Called last, on the same thread."""
 
     def pause(self, seconds: float) -> None:
