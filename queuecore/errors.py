@@ -6,9 +6,12 @@ QueueError
 ├── InvalidName             a queue or topic name no provider could hold
 ├── UnknownTopic            the topic does not exist at the provider
 ├── UnknownHandler          a queue names a handler nobody registered
+├── DeadLetterLimitExceeded more of a partition's messages were given up than its queue allows
+├── HandlersStuck           so many handlers overran their time that none can be run any more
 ├── UnknownQueue            no queue of that name is known where messages are routed
 ├── UnknownTenant           nothing is known of the tenant whose messages are to be routed
 ├── InvalidMessage          the message cannot be stored as it is
+│   └── UndecodableMessage  what is stored is not what its reader expects; reading it again does not help
 ├── PayloadTooLarge         one message is larger than the topic takes
 ├── PartitionFull           a bounded partition holds all it may (retryable)
 ├── NotOwner                the partition to commit belongs to another consumer of the group
@@ -94,6 +97,24 @@ class InvalidMessage(QueueError):
     """The message cannot be stored as it is."""
 
     code = "invalid_message"
+
+
+class UndecodableMessage(InvalidMessage):
+    """What is stored is not what its reader expects; reading it again does not help."""
+
+    code = "undecodable_message"
+
+
+class DeadLetterLimitExceeded(QueueError):
+    """More messages of a partition were given up than its queue allows, and the queue says to halt."""
+
+    code = "dead_letter_limit_exceeded"
+
+
+class HandlersStuck(QueueError):
+    """So many handlers have overrun their time that no thread is left to run others."""
+
+    code = "handlers_stuck"
 
 
 class PayloadTooLarge(QueueError):

@@ -2,11 +2,19 @@
 
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from typing import NamedTuple
 
 from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage, RecordMetadata
 from queuecore.providers.base import QueueProducer
 from queuecore.topics import TopicPartitionInfo
+
+
+class Addressed(NamedTuple):
+    """A message and where it goes."""
+
+    info: TopicPartitionInfo
+    message: QueueMessage
 
 
 def send(producer: QueueProducer, info: TopicPartitionInfo, message: QueueMessage) -> "Future[RecordMetadata]":

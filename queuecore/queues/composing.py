@@ -1,7 +1,6 @@
 """From what a caller wants to say to a message with an address."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 from uuid import UUID
 
 from google.protobuf.message import Message
@@ -12,16 +11,9 @@ from queuecore.errors import InvalidMessage
 from queuecore.hashing import Entity
 from queuecore.messages import NO_HEADERS, Headers, Key, QueueMessage
 from queuecore.queues.directory import QueueDirectory
-from queuecore.topics import TopicPartitionInfo
+from queuecore.sending import Addressed
 
 Payload = bytes | Message
-
-
-class Addressed(NamedTuple):
-    """A message and where it goes."""
-
-    info: TopicPartitionInfo
-    message: QueueMessage
 
 
 class Composer:

@@ -7,8 +7,9 @@ from typing import Protocol
 from queuecore.errors import QueueError
 from queuecore.hashing import Entity
 from queuecore.messages import NO_HEADERS, REPLAY_LETTER, TENANT_ID, Headers, Record, text_header
-from queuecore.queues.composing import Addressed, Composer, Payload
+from queuecore.queues.composing import Composer, Payload
 from queuecore.queues.places import place_of
+from queuecore.sending import Addressed
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 

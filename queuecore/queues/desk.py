@@ -12,12 +12,11 @@ from queuecore.deadletter.fitting import lighten
 from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError
 from queuecore.messages import RecordMetadata
 from queuecore.providers.base import Provider, QueueProducer
-from queuecore.queues.composing import Addressed
 from queuecore.queues.counting import Counter
 from queuecore.queues.handled import Handled
 from queuecore.queues.letters import LetterWriter
 from queuecore.queues.places import place_of
-from queuecore.sending import send
+from queuecore.sending import Addressed, send
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 logger = logging.getLogger(__name__)

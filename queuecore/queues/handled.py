@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from queuecore.messages import Record
-from queuecore.queues.composing import Addressed
 from queuecore.queues.counting import Outcome
 from queuecore.queues.places import are_together, place_of
+from queuecore.sending import Addressed
 from queuecore.topics import ProviderPartition
 
 

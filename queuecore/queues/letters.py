@@ -10,7 +10,7 @@ from queuecore.deadletter.envelope import FailureStory, describe_exception, orig
 from queuecore.deadletter.fitting import is_without_data
 from queuecore.messages import QueueMessage, Record
 from queuecore.providers.base import Provider
-from queuecore.queues.composing import Addressed
+from queuecore.sending import Addressed
 from queuecore.topics import TopicPartitionInfo, dead_letter_partition
 
 _READ_AT_ONCE: Final = 500

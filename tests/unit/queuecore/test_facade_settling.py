@@ -28,7 +28,6 @@ from queuecore.providers.memory.consumer import MemoryConsumer
 from queuecore.providers.memory.provider import MemoryProvider
 from queuecore.providers.memory.transactions import MemoryTransactionalProducer
 from queuecore.providers.options import ProducerOptions
-from queuecore.queues.composing import Addressed
 from queuecore.queues.counting import Counter
 from queuecore.queues.desk import Desk
 from queuecore.queues.handled import Handled
@@ -36,6 +35,7 @@ from queuecore.queues.letters import LetterWriter
 from queuecore.queues.membership import Membership
 from queuecore.queues.settling import AtLeastOnce, ExactlyOnce
 from queuecore.queues.worker import Worker
+from queuecore.sending import Addressed
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 

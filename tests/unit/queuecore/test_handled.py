@@ -3,9 +3,9 @@
 import pytest
 
 from queuecore.messages import NO_HEADERS, QueueMessage, Record
-from queuecore.queues.composing import Addressed
 from queuecore.queues.handled import Handled, Tray
 from queuecore.queues.places import are_together, ends_of
+from queuecore.sending import Addressed
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 FIRST, SECOND = ProviderPartition("orders.0", 0), ProviderPartition("orders.1", 0)
