@@ -1,6 +1,6 @@
 """Messages on the wire: Protocol Buffers as payload, and what their headers say about where they come from.
 
-Reading raises InvalidMessage, which says what was expected and where it was not found.
+Reading raises InvalidMessage (a payload: UndecodableMessage), which says what was expected and where it was not found.
 """
 
 import threading
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from google.protobuf.message import DecodeError, EncodeError, Message
 
-from queuecore.errors import InvalidMessage
+from queuecore.errors import InvalidMessage, UndecodableMessage
 from queuecore.messages import (
     ERROR_CODE,
     ERROR_MESSAGE,
@@ -46,16 +46,17 @@ def encode(message: Message, key: Key = None, headers: Headers = NO_HEADERS) -> 
 
 
 def decode(record: Record, message_type: type[M]) -> M:
-    """What the record holds. A tombstone holds nothing, which is no empty message."""
+    """What the record holds; UndecodableMessage where it holds something else. A tombstone holds nothing, which is no
+    empty message."""
     where = f"{record.topic}[{record.partition}]@{record.offset}"
     name = message_type.DESCRIPTOR.full_name
     fields = {"topic": record.topic, "partition": record.partition, "offset": record.offset, "type": name}
     if record.is_tombstone:
-        raise InvalidMessage(f"{where} is a tombstone, not a {name}", **fields)
+        raise UndecodableMessage(f"{where} is a tombstone, not a {name}", **fields)
     try:
         return message_type.FromString(record.data)
     except DecodeError as error:
-        raise InvalidMessage(f"{where} is not a {name}, in {record.size} bytes: {error}", **fields) from error
+        raise UndecodableMessage(f"{where} is not a {name}, in {record.size} bytes: {error}", **fields) from error
 
 
 def origin_headers(producer_id: str, now_ms: int, *, debug: bool = False) -> dict[str, bytes]:

@@ -7,18 +7,21 @@ QueueError
 ├── UnknownTopic            the topic does not exist at the provider
 ├── UnknownHandler          a queue names a handler nobody registered
 ├── DeadLetterLimitExceeded more of a partition's messages were given up than its queue allows
+├── GivenUp                 the handler says that trying this message again does not help
 ├── HandlersStuck           so many handlers overran their time that none can be run any more
 ├── UnknownQueue            no queue of that name is known where messages are routed
 ├── UnknownTenant           nothing is known of the tenant whose messages are to be routed
 ├── InvalidMessage          the message cannot be stored as it is
 │   └── UndecodableMessage  what is stored is not what its reader expects; reading it again does not help
 ├── PayloadTooLarge         one message is larger than the topic takes
+├── PayloadMissing          what was stored apart from its dead letter is not there any more
 ├── PartitionFull           a bounded partition holds all it may (retryable)
 ├── NotOwner                the partition to commit belongs to another consumer of the group
 │   └── Displaced           another consumer has joined with this one's member id and has its place
 ├── GroupActive             the group's offsets cannot be changed while its members read
 ├── ProducerFenced          a newer producer has taken over this transactional id
 ├── TransactionAborted      the transaction was aborted, so nothing of it took effect (retryable)
+├── StateUndone             what handlers remember has to be read anew (retryable)
 ├── OutOfSequence           a producer's batch does not follow its last one
 ├── OffsetOutOfRange        the offset asked for is no longer (or not yet) stored
 ├── CorruptLog              stored bytes do not match their checksum
@@ -111,6 +114,13 @@ class DeadLetterLimitExceeded(QueueError):
     code = "dead_letter_limit_exceeded"
 
 
+class GivenUp(QueueError):
+    """The handler says that trying this message again does not help: it becomes a dead letter at once. For handlers to
+    raise, or to derive from."""
+
+    code = "given_up"
+
+
 class HandlersStuck(QueueError):
     """So many handlers have overrun their time that no thread is left to run others."""
 
@@ -121,6 +131,12 @@ class PayloadTooLarge(QueueError):
     """One message is larger than the topic takes."""
 
     code = "payload_too_large"
+
+
+class PayloadMissing(QueueError):
+    """What was stored apart from its dead letter, being too large for it, is not there any more."""
+
+    code = "payload_missing"
 
 
 class PartitionFull(QueueError):
@@ -158,6 +174,13 @@ class TransactionAborted(QueueError):
     """The transaction was aborted, so nothing of it took effect."""
 
     code = "transaction_aborted"
+    retryable = True
+
+
+class StateUndone(QueueError):
+    """What handlers remember was not stored, and has to be read anew."""
+
+    code = "state_undone"
     retryable = True
 
 

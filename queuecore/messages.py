@@ -26,8 +26,11 @@ RESPONSE_TOPIC = "responseTopic"
 EXPIRE_TS = "expireTs"
 ERROR_CODE = "errorCode"
 ERROR_MESSAGE = "errorMessage"
+REPLAY_PREFIX = "__queue.replay."
 REPLAY_ID = "__queue.replay.id"
 REPLAY_LETTER = "__queue.replay.letter"
+# How often the message has been replayed, this time included.
+REPLAY_COUNT = "__queue.replay.count"
 TENANT_ID = "tenantId"
 TOMBSTONE = "__queue.tombstone"
 
@@ -173,3 +176,11 @@ def text_header(headers: Headers, name: str) -> str | None:
     """A header's UTF-8 text, or None where it is absent. Undecodable bytes are shown, never raised."""
     value = headers.get(name)
     return None if value is None else value.decode("utf-8", errors="replace")
+
+
+def number_header(headers: Headers, name: str) -> int:
+    """The number a header's text is, or 0 where it is absent or none."""
+    try:
+        return int(headers.get(name, b""))
+    except ValueError:
+        return 0

@@ -2,6 +2,7 @@
 
 Topic:         [prefix.]<base>[.isolated.<tenantId>][.<partition>]
 Letters:       [prefix.]<base>[.isolated.<tenantId>].dlq
+Payloads:      <letters>.payloads, for what is too large for a letter
 Notifications: [prefix.]<base>.notifications.<serviceId>, [prefix.]<base>.edge.notifications.<edgeId>
 Responses:     [prefix.]<base>.responses.<serviceId>
 Tasks:         [prefix.]tasks.<job type>
@@ -36,7 +37,7 @@ GroupIdStyle = Literal["switchyard", "thingsboard"]
 
 _ALLOWED = re.compile(r"[A-Za-z0-9._-]+")
 _LABELS = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_RESERVED_ENDING = re.compile(r"\.(\d+|dlq|notifications)$")
+_RESERVED_ENDING = re.compile(r"\.(\d+|dlq|payloads|notifications)$")
 _RESERVED_INSIDE = re.compile(r"\.(isolated|notifications|responses)\.")
 
 
@@ -123,6 +124,16 @@ def dead_letter_partition(source: TopicPartitionInfo) -> TopicPartitionInfo:
     """Where letters of `source` go: one topic per queue, with its queue's partitions inside."""
     isolated = TopicPartitionInfo(source.topic, tenant_id=source.tenant_id).full_topic_name
     return TopicPartitionInfo(f"{isolated}.dlq", source.partition, use_internal_partition=True)
+
+
+def state_partition(source: TopicPartitionInfo, topic: str) -> TopicPartitionInfo:
+    """Where the state of a queue's partition is kept: in a topic that is divided as the queue's own is."""
+    return TopicPartitionInfo(topic, source.partition, source.tenant_id, source.use_internal_partition)
+
+
+def payload_partition(letters: ProviderPartition) -> TopicPartitionInfo:
+    """Where the payloads of these letters go that are too large for them."""
+    return TopicPartitionInfo(f"{letters.topic}.payloads", letters.partition, use_internal_partition=True)
 
 
 def notification_topic(base: str, service_id: str, prefix: str = "") -> str:

@@ -1,24 +1,53 @@
 """A dead letter is the original message, untouched, plus string headers that tell its story."""
 
-import hashlib
-import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from enum import StrEnum
+from typing import Final, TypedDict
 
-from queuecore.messages import Headers, QueueMessage, Record, text_header
+from queuecore.deadletter.fingerprint import causes_of, class_name, fingerprint, place_of
+from queuecore.deadletter.foreign import Origin, family_of
+from queuecore.messages import REPLAY_COUNT, Headers, QueueMessage, Record, number_header, text_header
 
 PREFIX: Final = "__queue.errors."
+MAX_CLASS_CHARACTERS: Final = 500
 MAX_MESSAGE_CHARACTERS: Final = 2_000
 MAX_STACK_CHARACTERS: Final = 8_000
 
-_VARYING = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|0x[0-9a-f]+|\d+", re.IGNORECASE)
+# Of one line of a stack trace: a long message must not push out where it was raised.
+_MAX_LINE_CHARACTERS: Final = 1_000
+
+
+class Stage(StrEnum):
+    """Where a message was when it failed.
+
+    HANDLE  in its handler
+    DECODE  being read: it is not what its queue holds
+    SEND    done, but what its handler sent could not be stored
+    CRASH   in a handler whose process did not survive it
+    """
+
+    HANDLE = "handle"
+    DECODE = "decode"
+    SEND = "send"
+    CRASH = "crash"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureStory:
-    """Why a message was given up. All text is bounded."""
+    """Why a message was given up. All text is bounded.
+
+    topic … timestamp_ms  the message: where it was, and when it was sent
+    tenant_id             whose it is; empty: nobody said
+    queue_id, group       whose messages these are, and for whom they were read
+    service_id, handler   who tried it, with what
+    reason, stage         why it was given up, and where it was then
+    attempts              how often it was handed to its handler
+    replay_count          how often it had been replayed before
+    fingerprint           the same for failures that likely have one cause
+    origin                who wrote the letter; not in the headers, but seen by them
+    """
 
     topic: str
     partition: int
@@ -35,53 +64,85 @@ class FailureStory:
     first_failed_at_ms: int
     failed_at_ms: int
     fingerprint: str
+    tenant_id: str = ""
+    service_id: str = ""
+    stage: str = Stage.HANDLE
+    replay_count: int = 0
+    origin: Origin = Origin.SWITCHYARD
 
     def headers(self) -> dict[str, bytes]:
-        return {PREFIX + name.replace("_", "."): _encode(str(getattr(self, name))) for name in self.__slots__}
+        return {header: _encode(str(getattr(self, name))) for name, header in _HEADERS.items()}
 
 
-_NUMBERS = {"partition", "offset", "timestamp_ms", "attempts", "first_failed_at_ms", "failed_at_ms"}
+_HEADERS: Final = {name: PREFIX + name.replace("_", ".") for name in FailureStory.__annotations__ if name != "origin"}
+_NUMBERS: Final = frozenset(name for name, kind in FailureStory.__annotations__.items() if kind is int)
+_UNTOLD: Final[Mapping[str, str | int]] = {name: 0 if name in _NUMBERS else "" for name in _HEADERS}
 
 
 def read_story(headers: Headers) -> FailureStory:
-    """The story in a letter's headers; what is missing reads as empty or 0, so that any letter can be shown."""
-    values: dict[str, str | int] = {}
-    for name in FailureStory.__slots__:
-        text = text_header(headers, PREFIX + name.replace("_", ".")) or ""
-        values[name] = _number(text) if name in _NUMBERS else text
-    return FailureStory(**values)  # type: ignore[arg-type]
+    """The story in a letter's headers, ours or those of others; what is missing reads as empty or 0, so that any letter
+    can be shown."""
+    if _is_ours(headers):
+        return _story({name: _read(headers, name) for name in _HEADERS})
+    if (family := family_of(headers)) is None:
+        return _story({}, Origin.UNKNOWN)
+    told = family.read(headers)
+    print_of = fingerprint(str(told.get("exception_class", "")), str(told.get("exception_message", "")))
+    return _story({**told, "fingerprint": print_of}, family.origin)
 
 
 def original_headers(headers: Headers) -> dict[str, bytes]:
-    """The headers the message had before it became a letter."""
-    return {name: value for name, value in headers.items() if not name.startswith(PREFIX)}
+    """The headers the message had before it became a letter, whoever made it one."""
+    if not _is_ours(headers) and (family := family_of(headers)) is not None:
+        return _without(headers, *family.prefixes)
+    return _without(headers, PREFIX)
 
 
 def to_letter(record: Record, story: FailureStory) -> QueueMessage:
-    return QueueMessage(record.key, record.data, {**original_headers(record.headers), **story.headers()})
+    return QueueMessage(record.key, record.data, {**_without(record.headers, PREFIX), **story.headers()})
 
 
-def describe_exception(error: BaseException) -> Mapping[str, str]:
+def replay_count_of(headers: Headers) -> int:
+    """How often a message has been replayed; 0 where it does not say."""
+    return max(number_header(headers, REPLAY_COUNT), 0)
+
+
+class DescribedException(TypedDict):
+    """The fields of a story that its exception tells."""
+
+    exception_class: str
+    exception_message: str
+    stack_trace: str
+    fingerprint: str
+
+
+def describe_exception(error: BaseException) -> DescribedException:
     """Class, bounded message, bounded stack trace and fingerprint of an exception."""
-    name = type(error).__qualname__ if type(error).__module__ == "builtins" else _qualified(type(error))
-    stack = "".join(traceback.format_exception(error))
-    message = _message_of(error)
+    name, message = class_name(error), _message_of(error)
     return {
-        "exception_class": name,
+        "exception_class": name[:MAX_CLASS_CHARACTERS],
         "exception_message": message[:MAX_MESSAGE_CHARACTERS],
-        "stack_trace": stack[-MAX_STACK_CHARACTERS:],
-        "fingerprint": fingerprint(name, message),
+        "stack_trace": _stack_trace_of(error),
+        "fingerprint": fingerprint(name, message, place_of(error), *causes_of(error)),
     }
 
 
-def fingerprint(exception_class: str, message: str) -> str:
-    """The same for failures that differ only in numbers and ids."""
-    shape = _VARYING.sub("#", message[:MAX_MESSAGE_CHARACTERS])
-    return hashlib.sha256(_encode(f"{exception_class}\n{shape}")).hexdigest()[:16]
+def _is_ours(headers: Headers) -> bool:
+    return any(name.startswith(PREFIX) for name in headers)
 
 
-def _qualified(kind: type[BaseException]) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+def _read(headers: Headers, name: str) -> str | int:
+    if name in _NUMBERS:
+        return number_header(headers, _HEADERS[name])
+    return text_header(headers, _HEADERS[name]) or ""
+
+
+def _story(told: Mapping[str, str | int], origin: Origin = Origin.SWITCHYARD) -> FailureStory:
+    return FailureStory(**{**_UNTOLD, **told}, origin=origin)  # type: ignore[arg-type]
+
+
+def _without(headers: Headers, *prefixes: str) -> dict[str, bytes]:
+    return {name: value for name, value in headers.items() if not name.startswith(prefixes)}
 
 
 def _message_of(error: BaseException) -> str:
@@ -92,13 +153,19 @@ def _message_of(error: BaseException) -> str:
         return f"<no message: {type(broken).__name__} in __str__>"
 
 
+def _stack_trace_of(error: BaseException) -> str:
+    """The end of it: there it says where the exception was raised, and which."""
+    try:
+        lines = traceback.format_exception(error)
+    except Exception as broken:
+        return f"<no stack trace: {type(broken).__name__} while it was written>"
+    return "".join(map(_shorten, lines))[-MAX_STACK_CHARACTERS:]
+
+
+def _shorten(line: str) -> str:
+    return line if len(line) <= _MAX_LINE_CHARACTERS else f"{line[:_MAX_LINE_CHARACTERS]}…\n"
+
+
 def _encode(text: str) -> bytes:
     """UTF-8, with what UTF-8 cannot hold (a lone surrogate) written as an escape."""
     return text.encode(errors="backslashreplace")
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        return 0

@@ -56,7 +56,9 @@ def encode_within(message: QueueMessage, limit: int) -> Encoded:
 def too_large(size: int, limit: int) -> PayloadTooLarge:
     return PayloadTooLarge(
         f"a message of {size} bytes with key and headers, where {limit} is the most; "
-        "send less, or raise max_request_size"
+        "send less, or raise max_request_size",
+        size=size,
+        limit=limit,
     )
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from queuecore import errors
-from queuecore.errors import PartitionFull, ProviderUnavailable, QueueError, TransactionAborted
+from queuecore.errors import PartitionFull, ProviderUnavailable, QueueError, StateUndone, TransactionAborted
 
 TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, QueueError)]
 
@@ -22,7 +22,12 @@ def test_an_error_pickles_with_all_fields(kind: type[QueueError]) -> None:
 
 def test_codes_are_distinct_and_few_errors_are_worth_a_retry() -> None:
     assert len({kind.code for kind in TREE}) == len(TREE)
-    assert [kind for kind in TREE if kind.retryable] == [PartitionFull, TransactionAborted, ProviderUnavailable]
+    assert [kind for kind in TREE if kind.retryable] == [
+        PartitionFull,
+        TransactionAborted,
+        StateUndone,
+        ProviderUnavailable,
+    ]
 
 
 def test_the_tree_is_drawn_as_it_is() -> None:

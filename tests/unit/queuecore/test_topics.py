@@ -20,6 +20,7 @@ from queuecore.topics import (
     group_name,
     notification_group,
     notification_topic,
+    payload_partition,
     response_topic,
     task_topic,
     with_prefix,
@@ -68,6 +69,10 @@ def test_letters_keep_the_partitions_of_their_queue() -> None:
     assert letters.place == ProviderPartition(f"tb_core.isolated.{TENANT}.dlq", 3)
     shared = dead_letter_partition(TopicPartitionInfo("acme.tb_core", 0))
     assert shared.place == ProviderPartition("acme.tb_core.dlq", 0)
+
+
+def test_payloads_are_kept_beside_their_letters() -> None:
+    assert payload_partition(ProviderPartition("tb_core.dlq", 3)).place == ProviderPartition("tb_core.dlq.payloads", 3)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +208,7 @@ def test_a_good_base_is_taken(name: str) -> None:
     assert check_base_topic(name) == name
 
 
-@pytest.mark.parametrize("ending", [".0", ".17", ".dlq", ".notifications"])
+@pytest.mark.parametrize("ending", [".0", ".17", ".dlq", ".payloads", ".notifications"])
 def test_our_own_endings_are_refused(ending: str) -> None:
     with pytest.raises(InvalidName, match="appends itself"):
         check_base_topic(f"tb_core{ending}")
@@ -225,6 +230,8 @@ def test_what_no_provider_could_hold_is_refused(name: str) -> None:
 def test_the_longest_base_leaves_room_for_tenant_and_partition() -> None:
     info = TopicPartitionInfo(check_base_topic("x" * MAX_BASE_LENGTH), 99_999, TENANT)
     check_topic(info.full_topic_name)
-    check_topic(dead_letter_partition(info).full_topic_name)
+    letters = dead_letter_partition(info)
+    check_topic(letters.full_topic_name)
+    check_topic(payload_partition(letters.place).full_topic_name)
     with pytest.raises(InvalidName, match="250 characters; 249 is the most"):
         check_topic("x" * 250)
