@@ -18,13 +18,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that it runs from a checkout
 
-from queuecore import DeliveryContext, MessageHandler, Queues, Record, RetryFailed, open_queues
+from queuecore import DeliveryContext, MessageHandler, Queues, Record, open_queues, processing_strategy
 
 QUEUE = "orders"
 PARTITIONS = 10
 WORKERS = 3
 CUSTOMERS = 20
 ORDERS_PER_CUSTOMER = 15
+TWICE_MORE = processing_strategy("RETRY_FAILED", retries=2, pause_ms=10)
 
 
 def web_api(queues: Queues) -> int:
@@ -38,7 +39,7 @@ def web_api(queues: Queues) -> int:
 
 
 class Shop:
-    """What the workers have in common; each runs its handler on a thread of its own."""
+    """What the workers have in common; each runs its handler on threads of its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -65,7 +66,7 @@ def run(queues: Queues) -> None:
     with ExitStack() as workers:
         members = [
             workers.enter_context(
-                queues.subscribe(QUEUE, shop.worker(), group="order-processors", retry=RetryFailed(2, pause_ms=10))
+                queues.subscribe(QUEUE, shop.worker(), group="order-processors", processing=TWICE_MORE)
             )
             for _ in range(WORKERS)
         ]

@@ -6,15 +6,22 @@ describes it. A provider's own library is imported only when that provider is op
 
 import typing
 
+from queuecore.consuming.handler_options import SECRET_OPTION
+from queuecore.consuming.handlers import find_handler, handler
+from queuecore.consuming.registry import RegisteredHandler
 from queuecore.deadletter.envelope import FailureStory
+from queuecore.deadletter.policy import DeadLetterPolicy, OnLimit
 from queuecore.delivery import Delivery
 from queuecore.encoding import decode, encode
 from queuecore.errors import (
     ConfigurationError,
     CorruptLog,
+    DeadLetterLimitExceeded,
     Displaced,
     ForeignFile,
+    GivenUp,
     GroupActive,
+    HandlersStuck,
     InvalidMessage,
     InvalidName,
     NotAuthorised,
@@ -23,11 +30,14 @@ from queuecore.errors import (
     OffsetOutOfRange,
     OutOfSequence,
     PartitionFull,
+    PayloadMissing,
     PayloadTooLarge,
     ProducerFenced,
     ProviderUnavailable,
     QueueError,
+    StateUndone,
     TransactionAborted,
+    UndecodableMessage,
     UnknownHandler,
     UnknownQueue,
     UnknownTenant,
@@ -47,7 +57,7 @@ from queuecore.factories import (
 )
 from queuecore.hashing import hash_function
 from queuecore.messages import UNKNOWN_OFFSET, QueueMessage, Record, RecordMetadata
-from queuecore.processing import RetryFailed
+from queuecore.processing import ProcessingStrategy, ProcessingStrategyType, processing_strategy
 from queuecore.providers.base import (
     AssignmentListener,
     Capabilities,
@@ -77,6 +87,7 @@ from queuecore.queues import (
 )
 from queuecore.routing import QueueKey, RoutedQueue, Router, RoutingTable
 from queuecore.sending import send, send_and_wait
+from queuecore.submit import SubmitStrategy, SubmitStrategyType, submit_strategy
 from queuecore.topics import (
     SYSTEM_TENANT,
     ProviderPartition,
@@ -91,6 +102,7 @@ if typing.TYPE_CHECKING:
     from queuecore.config.queue_tree import QueueSettings
 
 __all__ = [
+    "SECRET_OPTION",
     "SYSTEM_TENANT",
     "UNKNOWN_OFFSET",
     "AssignmentListener",
@@ -101,6 +113,8 @@ __all__ = [
     "CoreQueueFactory",
     "CorruptLog",
     "DeadLetter",
+    "DeadLetterLimitExceeded",
+    "DeadLetterPolicy",
     "Delivery",
     "DeliveryContext",
     "Deployment",
@@ -108,8 +122,10 @@ __all__ = [
     "EdqsQueueFactory",
     "FailureStory",
     "ForeignFile",
+    "GivenUp",
     "GroupActive",
     "GroupDescription",
+    "HandlersStuck",
     "InvalidMessage",
     "InvalidName",
     "KafkaOptions",
@@ -122,10 +138,14 @@ __all__ = [
     "NotOwner",
     "NotSupported",
     "OffsetOutOfRange",
+    "OnLimit",
     "OutOfSequence",
     "PartitionDescription",
     "PartitionFull",
+    "PayloadMissing",
     "PayloadTooLarge",
+    "ProcessingStrategy",
+    "ProcessingStrategyType",
     "ProducerFenced",
     "ProducerOptions",
     "Provider",
@@ -142,13 +162,16 @@ __all__ = [
     "Queues",
     "Record",
     "RecordMetadata",
-    "RetryFailed",
+    "RegisteredHandler",
     "RoutedQueue",
     "Router",
     "RoutingTable",
     "RuleEngineQueueFactory",
     "ServiceQueueFactory",
     "ServiceType",
+    "StateUndone",
+    "SubmitStrategy",
+    "SubmitStrategyType",
     "Subscription",
     "SubscriptionCounts",
     "TopicDescription",
@@ -158,6 +181,7 @@ __all__ = [
     "TransactionAborted",
     "TransactionalProducer",
     "TransportQueueFactory",
+    "UndecodableMessage",
     "UnknownHandler",
     "UnknownQueue",
     "UnknownTenant",
@@ -165,15 +189,19 @@ __all__ = [
     "VersionControlQueueFactory",
     "decode",
     "encode",
+    "find_handler",
+    "handler",
     "hash_function",
     "notification_topic",
     "open_provider",
     "open_queues",
+    "processing_strategy",
     "queue_factory",
     "queue_settings",
     "response_topic",
     "send",
     "send_and_wait",
+    "submit_strategy",
 ]
 
 # The settings bring a YAML reader with them, which only those need who read a file.

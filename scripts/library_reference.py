@@ -19,9 +19,15 @@ library](../howto/use-the-library.md) tells it as a story.
 """
 
 SECTIONS: dict[str, list[str]] = {
-    "Queues": ["open_queues", "Queues", "Subscription", "SubscriptionCounts", "Delivery", "RetryFailed"],
-    "Handlers": ["MessageHandler", "DeliveryContext"],
-    "Dead letters": ["DeadLetter", "FailureStory"],
+    "Queues": ["open_queues", "Queues", "Subscription", "SubscriptionCounts", "Delivery"],
+    "Handlers": [
+        *("MessageHandler", "DeliveryContext", "handler", "find_handler", "RegisteredHandler", "SECRET_OPTION"),
+    ],
+    "Strategies": [
+        *("submit_strategy", "SubmitStrategyType", "SubmitStrategy"),
+        *("processing_strategy", "ProcessingStrategyType", "ProcessingStrategy"),
+    ],
+    "Dead letters": ["DeadLetter", "FailureStory", "DeadLetterPolicy", "OnLimit"],
     "Messages": ["QueueMessage", "Record", "RecordMetadata", "UNKNOWN_OFFSET", "encode", "decode"],
     "Providers": [
         *("open_provider", "ProducerOptions", "ConsumerOptions", "KafkaOptions", "KafkaSecurity", "Provider"),
@@ -47,6 +53,7 @@ _CONSTRUCTED = ("Queues", "Router", "MemoryProvider", "MemoryStorage")
 # What cannot say itself what it is.
 NOTES = {
     "SYSTEM_TENANT": "`13814000-1dd2-11b2-8080-808080808080`: its queues are for all who have none of their own.",
+    "SECRET_OPTION": "Metadata of an option's field, whose value is never shown again.",
     "UNKNOWN_OFFSET": "`-1`: the offset of a message that nobody acknowledged, with `acks=0`.",
     "QueueSettings": "The `queue:` tree. [Every setting](settings.md) is described on its own page.",
 }
@@ -81,7 +88,9 @@ def _section(name: str) -> str:
     parts.append(_prose(inspect.getdoc(thing) or ""))
     if inspect.isclass(thing) and (members := list(_members(thing))):
         parts.append("\n**Members**\n\n")
-        parts += [f"- `{one.signature}`" + (f"  \n  {_flat(one.doc)}" if one.doc else "") + "\n" for one in members]
+        parts += [
+            f"- `{one.signature}`" + (f"  \n  {_member_prose(one.doc)}" if one.doc else "") + "\n" for one in members
+        ]
     return "".join(parts)
 
 
@@ -136,7 +145,8 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
             is_keyword_only = True
             yield "*"
         default = "" if one.default is one.empty else f" = {_default(one.default)}"
-        yield f"{one.name}: {_annotation(one.annotation)}{default}"
+        stars = "**" if one.kind is one.VAR_KEYWORD else ""
+        yield f"{stars}{one.name}: {_annotation(one.annotation)}{default}"
 
 
 def _default(value: object) -> str:
@@ -171,6 +181,18 @@ def _block(block: str) -> str:
         else:
             rows[-1] += f" {line.strip()}"
     return "\n".join(rows) + "\n"
+
+
+def _member_prose(doc: str) -> str:
+    """One paragraph, but for rows, which are a list of their own in it."""
+    text = ""
+    for block in inspect.cleandoc(doc).split("\n\n"):
+        shown = _block(block)
+        if shown.startswith("- `"):
+            text += "".join(f"\n  {row}" for row in shown.splitlines()) + "\n\n  "
+        else:
+            text += ("" if text.endswith("  ") or not text else " ") + _flat(block)
+    return text.rstrip()
 
 
 def _flat(doc: str) -> str:

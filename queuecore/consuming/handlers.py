@@ -1,54 +1,74 @@
-"""User code for one message, found by name."""
+"""User code for messages, found by name.
 
-import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+A handler registers itself with the decorator when its module is imported. An installed package may also name it as an
+entry point, which is loaded when somebody first asks for that name:
 
-from queuecore.errors import UnknownHandler
-from queuecore.messages import REPLAY_LETTER, TENANT_ID, Record, text_header
+    [project.entry-points."switchyard.handlers"]
+    billing = "shop.handlers:bill"
+"""
 
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
 
-@dataclass(frozen=True, slots=True)
-class HandlerContext:
-    """What a handler may know about the delivery of its message. `attempt` counts from 1."""
+from google.protobuf.message import Message
 
-    queue: str
-    attempt: int
-    tenant_id: str | None
-    replayed_letter: str | None
+from queuecore.consuming.context import MessageHandler
+from queuecore.consuming.registry import HandlerRegistry, RegisteredHandler
 
+NO_OPTIONS: Final[Mapping[str, object]] = {}
 
-class Handler(Protocol):
-    def __call__(self, record: Record, context: HandlerContext) -> None:
-        """Returning means done; raising means failed. May see a message more than once."""
+Function = TypeVar("Function", bound=Callable[..., object])
+
+_registry = HandlerRegistry()
 
 
-_HANDLERS: dict[str, Handler] = {}
+def handler(
+    name: str,
+    *,
+    message: type[Message] | None = None,
+    options: type[object] | None = None,
+    timeout_ms: int | None = None,
+) -> Callable[[Function], Function]:
+    """Register a function, or an `async def`, under a name that queues refer to. It is called with each message and
+    its context; returning means done, raising means failed. It may see a message more than once.
 
+    message     a type of Protocol Buffers: the function gets what the record holds, decoded, instead of the record,
+                which is `context.record` then; what cannot be decoded becomes a dead letter at once
+    options     a frozen dataclass of what a queue may configure (see `handler_options`): what is decorated is called
+                with these once, and returns the function for messages; a class with `__call__` will do
+    timeout_ms  how long one message may take, for queues that do not say so themselves
 
-def handler(name: str) -> Callable[[Handler], Handler]:
-    """Register a handler under a name that queues refer to."""
+    ConfigurationError where another function has the name already.
+    """
 
-    def register(function: Handler) -> Handler:
-        _HANDLERS[name] = function
+    def register(function: Function) -> Function:
+        _registry.add(RegisteredHandler(name, function, message, options, timeout_ms))
         return function
 
     return register
 
 
 def handler_names() -> list[str]:
-    return sorted(_HANDLERS)
+    """All there are, those not loaded yet as well."""
+    return _registry.names()
 
 
-def find_handler(name: str) -> Handler:
-    if name in _HANDLERS:
-        return _HANDLERS[name]
-    close = difflib.get_close_matches(name, _HANDLERS, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(handler_names()) or 'none'}"
-    raise UnknownHandler(f"no handler is called {name!r}; {hint}", name=name)
+def find_handler(name: str) -> RegisteredHandler:
+    """UnknownHandler, with a suggestion, where nobody registered one of that name or it cannot be loaded."""
+    return _registry.find(name)
 
 
-def context_of(record: Record, queue: str, attempt: int) -> HandlerContext:
-    tenant = text_header(record.headers, TENANT_ID)
-    return HandlerContext(queue, attempt, tenant, text_header(record.headers, REPLAY_LETTER))
+def check_handler_name(name: str) -> None:
+    """UnknownHandler as `find_handler`."""
+    find_handler(name)
+
+
+def check_handler(name: str, options: Mapping[str, object] = NO_OPTIONS, queue: str = "") -> None:
+    """Whether a queue of that name can have this handler, with these options. UnknownHandler, or ConfigurationError
+    with everything that is wrong with the options."""
+    find_handler(name).check(options, queue)
+
+
+def bind(name: str, options: Mapping[str, object] = NO_OPTIONS) -> MessageHandler:
+    """The handler with these options, for a consumption to call. Raises as `check_handler`."""
+    return find_handler(name).bind(options)

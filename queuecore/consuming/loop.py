@@ -10,13 +10,12 @@ from typing import Protocol
 from uuid import UUID
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.consuming.handlers import Handler, context_of
 from queuecore.consuming.progress import KEEP_ALIVE_EVERY_S, PackProgress
 from queuecore.deadletter.envelope import FailureStory, describe_exception, to_letter
 from queuecore.deadletter.fitting import send_letter
 from queuecore.errors import Displaced
-from queuecore.messages import Record
-from queuecore.processing import RetryFailed
+from queuecore.messages import REPLAY_LETTER, TENANT_ID, Record, text_header
+from queuecore.processing.retry import RetryFailed
 from queuecore.providers.base import Provider, QueueConsumer
 from queuecore.topics import ServiceType, TopicPartitionInfo, dead_letter_partition, group_name
 
@@ -25,6 +24,26 @@ logger = logging.getLogger(__name__)
 _LETTER_ACK_S = 30
 # How often one that was displaced looks whether its place is free, where the provider would not tell.
 _LOOK_EVERY_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerContext:
+    """What a handler may know about the delivery of its message. `attempt` counts from 1."""
+
+    queue: str
+    attempt: int
+    tenant_id: str | None
+    replayed_letter: str | None
+
+
+class Handler(Protocol):
+    def __call__(self, record: Record, context: HandlerContext) -> None:
+        """Returning means done; raising means failed. May see a message more than once."""
+
+
+def context_of(record: Record, queue: str, attempt: int) -> HandlerContext:
+    tenant = text_header(record.headers, TENANT_ID)
+    return HandlerContext(queue, attempt, tenant, text_header(record.headers, REPLAY_LETTER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +204,8 @@ class PartitionLoop:
         """Write the letter and wait for its acknowledgement: only then may the original count as done."""
         story = self._story(record, error, attempts, first_failed_at_ms)
         target = dead_letter_partition(self.spec.info)
-        send_letter(self._provider.producer(), target, to_letter(record, story), _LETTER_ACK_S)
+        letter = to_letter(record, story)
+        send_letter(self._provider.producer(), self._provider.admin(), target, letter, _LETTER_ACK_S)
         self._outcomes.dead_lettered(record, story)
 
     def _story(self, record: Record, error: BaseException, attempts: int, first_failed_at_ms: int) -> FailureStory:

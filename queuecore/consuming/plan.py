@@ -35,6 +35,7 @@ class ConsumptionPlan:
     poll_interval_ms  how long one poll waits for messages
     pack_size         how many messages are processed together
     max_open          how many messages of a partition may be read and not yet committed
+    max_open_bytes    how many bytes of them are held in memory; a pack may go beyond
     member_id         the consumer's place in its group, which a successor takes over; None: any
     hand_over_s       how long a partition that is given away waits for the messages under way
     from_end          whether a group that is new begins with what comes from now on
@@ -58,12 +59,18 @@ class ConsumptionPlan:
     poll_interval_ms: int = 25
     pack_size: int = PACK_SIZE
     max_open: int = 10 * PACK_SIZE
+    max_open_bytes: int = 64 * 1024 * 1024
     member_id: str | None = None
     hand_over_s: float = 5.0
     from_end: bool = False
     state_topic: str = ""
 
     def __post_init__(self) -> None:
+        if self.state_topic and self.delivery is Delivery.AT_MOST_ONCE:
+            raise ConfigurationError(
+                f"queue {self.queue}: state is not kept with at_most_once, as it would miss what a crash loses; use "
+                "at_least_once or exactly_once"
+            )
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -85,4 +92,5 @@ _LEAST: Final = {
     "concurrency": 1,
     "poll_interval_ms": 1,
     "pack_size": 1,
+    "max_open_bytes": 1,
 }

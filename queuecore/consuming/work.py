@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from queuecore.messages import Record
 
@@ -18,61 +18,92 @@ class Outcome(Enum):
 
     NOT_SUBMITTED = auto()
     SUCCEEDED = auto()
+    # A replay that another group is to handle: done, without a handler.
+    PASSED_OVER = auto()
+    # The handler wants it again later. It has not failed, and holds back its lane.
+    POSTPONED = auto()
     FAILED = auto()
     TIMED_OUT = auto()
 
 
-class Overrun(Protocol):
-    """A handler that went on after its time was up. Its outcome is ignored."""
+class Trouble:
+    """What few messages have: a history of attempts that did not end well.
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the handler has returned after all."""
+    failures            how often a handler failed or timed out
+    due_at              not handed over before this time, in seconds of the monotonic clock
+    first_failed_at_ms  wall-clock time of the first failure; 0: none yet
+    error               why the last attempt failed
+    reason              why the message was given up; empty: it was not
+    is_unsettled        finished, and what it has to store is not known to be stored
+    """
+
+    __slots__ = ("due_at", "error", "failures", "first_failed_at_ms", "is_unsettled", "reason")
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self.due_at = 0.0
+        self.first_failed_at_ms = 0
+        self.error: BaseException | None = None
+        self.reason = ""
+        self.is_unsettled = False
 
 
 class Work:
     """A polled message until it is done. Made by the thread that reads; while an attempt is under way its handler's
-    thread writes `outcome`, `error` and `outgoing`, under the attempt's lock.
+    thread writes `outcome`, `outgoing` and `trouble`, under the attempt's lock.
 
-    record              the message
-    lane                what it is in sequence with; None: with nothing
-    deliveries          how often a handler got it
-    failures            how often that failed or timed out
-    due_at              not handed over before this time, in seconds of the monotonic clock
-    first_failed_at_ms  wall-clock time of the first failure; 0: none yet
-    outcome             of the last attempt
-    error               why it failed then
-    outgoing            what has to be stored before it counts as done: what its handler sent, or the letter it became
-    reason              why it was given up; empty: it was not
-    overrun             its handler of an earlier attempt, that may still run
+    record       the message
+    lane         what it is in sequence with; None: with nothing
+    deliveries   how often a handler got it
+    outcome      of the last attempt
+    outgoing     what has to be stored before it counts as done: what its handler sent, or the letter it became
+    is_finished  done or given up: no further attempt
+    is_special   whether there is more to it than that its handler returned
     """
 
-    __slots__ = (
-        "deliveries",
-        "due_at",
-        "error",
-        "failures",
-        "first_failed_at_ms",
-        "lane",
-        "outcome",
-        "outgoing",
-        "overrun",
-        "reason",
-        "record",
-    )
+    # One is made for every message: what few of them have is apart.
+    __slots__ = ("_trouble", "deliveries", "is_finished", "is_special", "lane", "outcome", "outgoing", "record")
 
     def __init__(self, record: Record, lane: Hashable | None) -> None:
         self.record = record
         self.lane = lane
         self.deliveries = 0
-        self.failures = 0
-        self.due_at = 0.0
-        self.first_failed_at_ms = 0
         self.outcome = Outcome.NOT_SUBMITTED
-        self.error: BaseException | None = None
         self.outgoing: tuple[Addressed, ...] = ()
-        self.reason = ""
-        self.overrun: Overrun | None = None
+        self.is_finished = self.is_special = False
+        self._trouble: Trouble | None = None
+
+    @property
+    def trouble(self) -> Trouble:
+        """Made when it is first asked for; to look whether there is any, ask `has_trouble`."""
+        if self._trouble is None:
+            self._trouble = Trouble()
+            self.is_special = True
+        return self._trouble
+
+    @property
+    def has_trouble(self) -> bool:
+        return self._trouble is not None
+
+    @property
+    def error(self) -> BaseException | None:
+        return None if self._trouble is None else self._trouble.error
+
+    @property
+    def failures(self) -> int:
+        return 0 if self._trouble is None else self._trouble.failures
+
+    @property
+    def due_at(self) -> float:
+        return 0.0 if self._trouble is None else self._trouble.due_at
+
+    @property
+    def reason(self) -> str:
+        return "" if self._trouble is None else self._trouble.reason
+
+    @property
+    def is_unsettled(self) -> bool:
+        return self._trouble is not None and self._trouble.is_unsettled
 
     def __repr__(self) -> str:
         return f"Work({self.record!r}, {self.outcome.name}, deliveries={self.deliveries}, failures={self.failures})"

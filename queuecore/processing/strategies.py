@@ -1,12 +1,4 @@
-"""The six processing strategies: what becomes of messages that failed or timed out.
-
-SKIP_ALL_FAILURES                given up; the handler of one that timed out may go on by itself
-SKIP_ALL_FAILURES_AND_TIMED_OUT  given up; the handler of one that timed out is told to stop
-RETRY_ALL                        the whole pack is tried again, whoever failed
-RETRY_FAILED                     those that failed are tried again; those that timed out are given up
-RETRY_TIMED_OUT                  those that timed out are tried again; those that failed are given up
-RETRY_FAILED_AND_TIMED_OUT       both are tried again
-"""
+"""The six processing strategies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,10 +6,20 @@ from enum import StrEnum
 from typing import Final
 
 from queuecore.consuming.work import Outcome, Work
-from queuecore.errors import ConfigurationError, UndecodableMessage
+from queuecore.errors import ConfigurationError, GivenUp, UndecodableMessage
 
 
 class ProcessingStrategyType(StrEnum):
+    """What becomes of messages that failed or timed out.
+
+    SKIP_ALL_FAILURES                given up; the handler of one that timed out may go on by itself
+    SKIP_ALL_FAILURES_AND_TIMED_OUT  given up; the handler of one that timed out is told to stop
+    RETRY_ALL                        the whole pack is tried again, whoever failed
+    RETRY_FAILED                     those that failed are tried again; those that timed out are given up
+    RETRY_TIMED_OUT                  those that timed out are tried again; those that failed are given up
+    RETRY_FAILED_AND_TIMED_OUT       both are tried again
+    """
+
     SKIP_ALL_FAILURES = "SKIP_ALL_FAILURES"
     SKIP_ALL_FAILURES_AND_TIMED_OUT = "SKIP_ALL_FAILURES_AND_TIMED_OUT"
     RETRY_ALL = "RETRY_ALL"
@@ -41,14 +43,16 @@ _TROUBLE: Final = (Outcome.FAILED, Outcome.TIMED_OUT)
 class Verdict:
     """What becomes of the messages of an attempt. Those in none of the lists are carried into the next one.
 
-    done      handled
-    given_up  skipped, or out of retries; `Work.reason` says which
-    again     to be tried again, from their `due_at` on
+    done       handled
+    given_up   skipped, or out of retries; `Work.reason` says which
+    again      to be tried again, from their `due_at` on
+    postponed  carried as well, but of their handler's own accord
     """
 
     done: list[Work] = field(default_factory=list)
     given_up: list[Work] = field(default_factory=list)
     again: list[Work] = field(default_factory=list)
+    postponed: list[Work] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class ProcessingStrategy:
         return (
             outcome in _RETRIED[self.kind]
             and (self.retries == 0 or work.failures < self.retries)
-            and not isinstance(work.error, UndecodableMessage)
+            and not isinstance(work.error, UndecodableMessage | GivenUp)
         )
 
     def decide(self, attempted: Sequence[Work], now_s: float, now_ms: int) -> Verdict:
@@ -105,23 +109,26 @@ class ProcessingStrategy:
         verdict = Verdict()
         troubled = []
         for work in attempted:
-            if work.outcome is Outcome.SUCCEEDED:
+            if work.outcome is Outcome.SUCCEEDED or work.outcome is Outcome.PASSED_OVER:
                 verdict.done.append(work)
             elif work.outcome in _TROUBLE:
                 troubled.append(work)
+            elif work.outcome is Outcome.POSTPONED:
+                verdict.postponed.append(work)
         if not troubled:
             return verdict
-        submitted = len(verdict.done) + len(troubled)
-        too_many = 0 < self.failure_percentage < 100 * len(troubled) / submitted
+        tried = len(troubled) + sum(work.outcome is Outcome.SUCCEEDED for work in verdict.done)
+        too_many = 0 < self.failure_percentage < 100 * len(troubled) / tried
         for work in troubled:
             retried = self.may_retry(work, work.outcome)
-            work.failures += 1
-            work.first_failed_at_ms = work.first_failed_at_ms or now_ms
+            trouble = work.trouble
+            trouble.failures += 1
+            trouble.first_failed_at_ms = trouble.first_failed_at_ms or now_ms
             if retried and not too_many:
-                work.due_at = now_s + self.pause_after_ms(work.failures) / 1000
+                trouble.due_at = now_s + self.pause_after_ms(trouble.failures) / 1000
                 verdict.again.append(work)
             else:
-                work.reason = "failure_percentage" if retried else self._reason(work)
+                trouble.reason = "failure_percentage" if retried else self._reason(work)
                 verdict.given_up.append(work)
         if self.retries_pack and verdict.again:
             self._retry_with_all(verdict)
@@ -134,6 +141,8 @@ class ProcessingStrategy:
     def _reason(self, work: Work) -> str:
         if isinstance(work.error, UndecodableMessage):
             return "undecodable"
+        if isinstance(work.error, GivenUp):
+            return "given_up"
         if work.outcome in _RETRIED[self.kind]:
             return "retries_exhausted"
         return "failed" if work.outcome is Outcome.FAILED else "timed_out"
@@ -143,7 +152,7 @@ class ProcessingStrategy:
         verdict.again.extend(verdict.done)
         verdict.done.clear()
         for work in verdict.again:
-            work.due_at = due_at
+            work.trouble.due_at = due_at
             work.outgoing = ()
 
 

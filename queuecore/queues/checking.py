@@ -1,39 +1,47 @@
-"""Whether something can be a handler: a function that is done when it returns."""
+"""Whether something can be a handler, or hold what it remembers."""
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from queuecore.errors import ConfigurationError
+from queuecore.providers.base import TopicSpec
+from queuecore.topics import TopicPartitionInfo, state_partition
 
-_LATER: Final[tuple[Callable[[object], bool], ...]] = (
-    inspect.iscoroutinefunction,
-    inspect.isasyncgenfunction,
-    inspect.isgeneratorfunction,
-)
+_GENERATORS: Final[tuple[Callable[[object], bool], ...]] = (inspect.isasyncgenfunction, inspect.isgeneratorfunction)
 
 
 def check_handler(handler: object) -> None:
-    """ConfigurationError for what cannot be called, and for what does nothing when it is called: `async def`, or a
-    function with `yield`."""
+    """ConfigurationError for what cannot be called, and for what does nothing when it is called: a function with
+    `yield`."""
     if not callable(handler):
         raise ConfigurationError(f"the handler is {handler!r}; give a function that takes a record and its context")
     function = _function_of(handler)
-    if any(is_later(function) for is_later in _LATER):
+    if any(is_generator(function) for is_generator in _GENERATORS):
         raise ConfigurationError(
-            f"the handler {handler!r} is async or has a `yield`, so that calling it does nothing; "
-            "give a plain function, which may call asyncio.run itself"
+            f"the handler {handler!r} has a `yield`, so that calling it does nothing; give a function that returns"
         )
 
 
-def refuse_promise(returned: object) -> None:
-    """TypeError where a handler has returned something to be awaited."""
-    if returned is None or not inspect.isawaitable(returned):
-        return
-    if isinstance(returned, Coroutine):
-        returned.close()
-    raise TypeError(f"the handler returned a {type(returned).__name__}, which nobody awaits; use a plain function")
+def check_state_queue(
+    queue: Sequence[TopicPartitionInfo], state: Sequence[TopicPartitionInfo], topics: Mapping[str, TopicSpec]
+) -> None:
+    """ConfigurationError where one of these queues cannot hold the state of the other."""
+    name, wanted = state[0].topic, queue[0].topic
+    if name == wanted:
+        raise ConfigurationError(f"queue {name!r} cannot hold its own state; create another, with cleanup='compact'")
+    if [state_partition(info, name) for info in queue] != list(state):
+        inside = queue[0].use_internal_partition
+        raise ConfigurationError(
+            f"queue {name!r} cannot hold the state of {wanted!r}: it has {len(state)} partitions, and is to have "
+            f"{len(queue)} with use_internal_partition={inside}, as that one; create another"
+        )
+    if not all(topics[info.full_topic_name].is_compacted for info in state):
+        raise ConfigurationError(
+            f"queue {name!r} cannot hold the state of {wanted!r}: it forgets old messages; create one with "
+            "cleanup='compact'"
+        )
 
 
 def _function_of(handler: Callable[..., object]) -> object:

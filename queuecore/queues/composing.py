@@ -1,26 +1,34 @@
 """From what a caller wants to say to a message with an address."""
 
 from collections.abc import Mapping
+from typing import Protocol
 from uuid import UUID
 
 from google.protobuf.message import Message
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.consuming.context import Payload
 from queuecore.encoding import encode, origin_headers
 from queuecore.errors import InvalidMessage
 from queuecore.hashing import Entity
 from queuecore.messages import NO_HEADERS, Headers, Key, QueueMessage
-from queuecore.queues.directory import QueueDirectory
 from queuecore.sending import Addressed
+from queuecore.topics import TopicPartitionInfo
 
-Payload = bytes | Message
+
+class Directory(Protocol):
+    """Knows queues by name. Safe from any thread."""
+
+    def resolve(self, queue: str, entity: Entity | None) -> TopicPartitionInfo:
+        """The partition of the entity's messages; without an entity, each in turn. UnknownQueue where there is none of
+        that name."""
 
 
 class Composer:
     """Finds the partition, makes the payload bytes, and says who sends and when. Safe from any thread."""
 
     def __init__(
-        self, directory: QueueDirectory, producer_id: str, *, debug: bool = False, clock: Clock = SYSTEM_CLOCK
+        self, directory: Directory, producer_id: str, *, debug: bool = False, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._directory = directory
         self._producer_id = producer_id

@@ -1,11 +1,8 @@
-"""How often what happened."""
+"""What became of a subscription's messages."""
 
-import threading
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass
 
-# What a message that is done may have become.
-Outcome = Literal["handled", "dead_lettered", "skipped", "dropped"]
+from queuecore.consuming.counting import ConsumptionCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +13,7 @@ class SubscriptionCounts:
     retried        attempts after a failed one
     dead_lettered  given up, and now in the queue's dead-letter topic
     skipped        replays for another group, passed over
-    dropped        given up, and written nowhere but to the log: only with `at_most_once`
+    dropped        given up, and written nowhere but to the log
     """
 
     handled: int = 0
@@ -26,18 +23,5 @@ class SubscriptionCounts:
     dropped: int = 0
 
 
-class Counter:
-    """Counts up. Safe from any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts = {field.name: 0 for field in fields(SubscriptionCounts)}
-
-    def add(self, **more: int) -> None:
-        with self._lock:
-            for name, number in more.items():
-                self._counts[name] += number
-
-    def counts(self) -> SubscriptionCounts:
-        with self._lock:
-            return SubscriptionCounts(**self._counts)
+def subscription_counts(counts: ConsumptionCounts) -> SubscriptionCounts:
+    return SubscriptionCounts(counts.handled, counts.retried, counts.dead_lettered, counts.passed_over, counts.dropped)

@@ -10,28 +10,35 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Final, Self
 
+from queuecore.consuming.consumption import Consumption
+from queuecore.consuming.context import MessageHandler, Payload
+from queuecore.consuming.plan import ConsumptionPlan
+from queuecore.deadletter.policy import DeadLetterPolicy
+from queuecore.deadletter.reading import DeadLetter, read_letters
 from queuecore.deadletter.replay import to_replay
+from queuecore.deadletter.writing import letter_target
 from queuecore.delivery import Delivery
 from queuecore.errors import ConfigurationError
 from queuecore.hashing import DEFAULT_HASH, Entity
 from queuecore.messages import NO_HEADERS, Headers, RecordMetadata
-from queuecore.processing import RetryFailed
+from queuecore.processing import ProcessingStrategy, ProcessingStrategyType
 from queuecore.providers.base import DAY_MS, FOR_EVER, Cleanup, Provider, TopicSpec
 from queuecore.providers.options import OffsetReset
-from queuecore.queues.checking import check_handler
-from queuecore.queues.composing import Composer, Payload
-from queuecore.queues.context import MessageHandler
-from queuecore.queues.directory import QueueDirectory
-from queuecore.queues.letters import DeadLetter, read_letters
+from queuecore.queues.checking import check_handler, check_state_queue
+from queuecore.queues.composing import Composer
+from queuecore.queues.directory import LETTER_RETENTION_MS, QueueDirectory
 from queuecore.queues.roster import Roster
-from queuecore.queues.subscription import Subscription, SubscriptionPlan
+from queuecore.queues.subscription import Subscription
 from queuecore.routing import RoutedQueue
 from queuecore.sending import send
+from queuecore.submit import SubmitStrategy, SubmitStrategyType, submit_strategy
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_RETRY = RetryFailed()
+DEFAULT_PROCESSING: Final = ProcessingStrategy(ProcessingStrategyType.RETRY_FAILED)
+DEFAULT_LETTERS: Final = DeadLetterPolicy()
 _STOP_WITHIN_S: Final = 30.0
+_POLL_MS: Final = 100
 
 
 class Queues:
@@ -126,49 +133,80 @@ class Queues:
         *,
         group: str,
         delivery: Delivery | str = Delivery.AT_LEAST_ONCE,
-        retry: RetryFailed = DEFAULT_RETRY,
+        submit: SubmitStrategy | SubmitStrategyType | str = SubmitStrategyType.SEQUENTIAL,
+        processing: ProcessingStrategy = DEFAULT_PROCESSING,
+        letters: DeadLetterPolicy = DEFAULT_LETTERS,
+        timeout_s: float | None = None,
+        concurrency: int = 4,
+        state_queue: str = "",
     ) -> Subscription:
-        """Have a handler run for every message of a queue, on a thread of its own, from where the group is.
+        """Have a handler run for every message of a queue, on threads of its own, from where the group is.
 
-        Subscriptions of the same group share the queue; each group gets all messages. A handler that raises has failed:
-        the message is tried again as `retry` says, and meanwhile holds up what follows it here. Then it becomes a dead
-        letter in `<queue>.dlq`, with the reason, and the next one's turn comes. With `at_most_once` nothing is tried
-        again.
+        Subscriptions of the same group share the queue; each group gets all messages. A handler is a function or an
+        `async def`. One that raises has failed: by default the message is tried again three times, and meanwhile holds
+        up what follows it in its partition. Then it becomes a dead letter in `<queue>.dlq`, with the reason, and the
+        next one's turn comes. With `at_most_once` nothing is tried again.
+
+        submit       in which order messages are handed over: by default one after the other in each partition; with
+                     `SEQUENTIAL_BY_ORIGINATOR` one after the other for each entity, with `BURST` in no order
+        processing   what becomes of messages that fail or time out
+        letters      what becomes of those that are given up
+        timeout_s    how long the handler may take for one message; None: for ever
+        concurrency  how many messages are handled side by side, where `submit` allows more than one
+        state_queue  a compacted queue, divided as this one is, with what the handler remembers in `context.state`; for
+                     this group alone
 
         UnknownQueue where there is none of that name; NotSupported for `exactly_once` on a provider without
-        transactions; ConfigurationError for a handler that is no plain function: nobody would await an `async def`.
+        transactions; ConfigurationError for a handler that cannot be one, for a strategy that there is not, or for a
+        queue that cannot hold the state.
         """
         if not group:
             raise ConfigurationError("a subscription needs a group; those of the same group share the messages")
         check_handler(handler)
-        plan = SubscriptionPlan(
+        partitions = self._directory.partitions(queue)
+        if state_queue:
+            check_state_queue(partitions, self._directory.partitions(state_queue), self._provider.admin().topics())
+        if letters.enabled and letters.topic:
+            spec = TopicSpec(letters.topic, len(partitions), retention_ms=LETTER_RETENTION_MS)
+            self._provider.admin().create_topics([spec])
+        plan = ConsumptionPlan(
             queue,
             group,
-            handler,
-            Delivery.of(delivery, self._provider.capabilities),
-            retry,
-            self._directory.partitions(queue),
-            self._hand_over_s,
-            self._auto_offset_reset == "latest",
+            partitions,
+            getattr(handler, "__qualname__", type(handler).__qualname__),
+            delivery=Delivery.of(delivery, self._provider.capabilities),
+            submit=submit_strategy(submit) if isinstance(submit, str) else submit,
+            processing=processing,
+            letters=letters,
+            timeout_ms=None if timeout_s is None else round(timeout_s * 1000),
+            concurrency=concurrency,
+            poll_interval_ms=_POLL_MS,
+            hand_over_s=self._hand_over_s,
+            from_end=self._auto_offset_reset == "latest",
+            state_topic=state_queue,
         )
-        return self._roster.add(
-            lambda enlist: Subscription(plan, self._provider, self._producer, self._composer, enlist)
+        consumption = self._roster.add(
+            lambda: Consumption(plan, self._provider, handler, composer=self._composer, producer=self._producer)
         )
+        return Subscription(consumption, self._provider)
 
-    def dead_letters(self, queue: str) -> Iterator[DeadLetter]:
-        """What was given up of a queue's messages, partition by partition, the oldest first. UnknownQueue where there
-        is none of that name."""
-        return read_letters(self._provider, self._directory.partitions(queue))
+    def dead_letters(self, queue: str, letters: DeadLetterPolicy = DEFAULT_LETTERS) -> Iterator[DeadLetter]:
+        """What was given up of a queue's messages, partition by partition, the oldest first; in the topic of its own
+        that `letters` names, if it does. UnknownQueue where there is none of that name."""
+        return read_letters(
+            self._provider, [letter_target(info, letters) for info in self._directory.partitions(queue)]
+        )
 
     def replay(self, letter: DeadLetter) -> "Future[RecordMetadata]":
         """Send a dead letter's message again, to the partition it came from. Only the group that gave it up handles it;
         the others pass it over. The letter stays where it is: remember which ones you have replayed. If it fails again
         it becomes another letter.
 
-        InvalidMessage for a letter that is not complete, UnknownQueue where its queue is gone.
+        PayloadMissing for a letter that is not complete, InvalidMessage for one whose message has been replayed too
+        often (`MAX_REPLAYS` of `queuecore.deadletter.replay`), UnknownQueue where its queue is gone.
         """
         info = self._directory.partitions(letter.story.queue_id)[letter.record.partition]
-        stored = send(self._producer, info, to_replay(letter.record))
+        stored = send(self._producer, info, to_replay(letter))
         stored.add_done_callback(_log_refusal)
         return stored
 

@@ -1,14 +1,4 @@
-"""The five submit strategies.
-
-BURST                     all messages at once, in no promised order
-BATCH                     as many at once as a batch holds; the next batch when this one is done
-SEQUENTIAL                one after the other
-SEQUENTIAL_BY_ORIGINATOR  those of one entity one after the other; entities side by side
-SEQUENTIAL_BY_TENANT      those of one tenant one after the other; tenants side by side
-
-A strategy divides messages into lanes, and lanes into stages. The messages of a lane are handled one after the other,
-lanes side by side; a stage begins when the one before it is done and holds nothing back.
-"""
+"""The five submit strategies."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -24,6 +14,15 @@ DEFAULT_BATCH_SIZE: Final = 1_000
 
 
 class SubmitStrategyType(StrEnum):
+    """In which order the messages of a pack are handed to handlers.
+
+    BURST                     all at once, in no promised order
+    BATCH                     as many at once as a batch holds; the next batch when this one is done
+    SEQUENTIAL                one after the other
+    SEQUENTIAL_BY_ORIGINATOR  those of one entity one after the other
+    SEQUENTIAL_BY_TENANT      those of one tenant one after the other
+    """
+
     BURST = "BURST"
     BATCH = "BATCH"
     SEQUENTIAL = "SEQUENTIAL"
@@ -32,6 +31,9 @@ class SubmitStrategyType(StrEnum):
 
 
 class SubmitStrategy(Protocol):
+    """Divides messages into lanes, and lanes into stages. The messages of a lane are handled one after the other, lanes
+    side by side; a stage begins when the one before it is done and holds nothing back."""
+
     # Whether a message that waits to be tried again holds back everything behind it, not only its own lane.
     holds_all: ClassVar[bool]
 

@@ -15,16 +15,17 @@ from queuecore import (
     DeliveryContext,
     NotOwner,
     NotSupported,
+    ProcessingStrategy,
+    ProcessingStrategyType,
     ProducerOptions,
     QueueError,
     Queues,
     Record,
-    RetryFailed,
     SubscriptionCounts,
     UnknownQueue,
 )
+from queuecore.consuming.settling import AtMostOnce, ExactlyOnce
 from queuecore.providers.base import Capabilities
-from queuecore.queues.settling import AtMostOnce, ExactlyOnce
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import ProviderPartition
 
@@ -32,6 +33,9 @@ OpenQueues = Callable[..., Queues]
 
 PLACE = ProviderPartition("orders.0", 0)
 ALL = list(Delivery)
+RETRY_ONCE = ProcessingStrategy(ProcessingStrategyType.RETRY_FAILED, retries=1, pause_ms=0)
+RETRY_OFTEN = ProcessingStrategy(ProcessingStrategyType.RETRY_FAILED, retries=5, pause_ms=0)
+NO_RETRY = ProcessingStrategy(ProcessingStrategyType.SKIP_ALL_FAILURES)
 SAFE = [Delivery.AT_LEAST_ONCE, Delivery.EXACTLY_ONCE]
 
 
@@ -114,7 +118,7 @@ class TestSending:
 
         publish(queues, "1")
         with queues.subscribe(
-            "orders", bill_and_fail, group="g", delivery=delivery, retry=RetryFailed(5, pause_ms=0)
+            "orders", bill_and_fail, group="g", delivery=delivery, processing=RETRY_OFTEN
         ) as subscription:
             assert subscription.drain()
         assert invoices(queues) == ["invoice 1"]
@@ -128,7 +132,7 @@ class TestSending:
 
         publish(queues, "1", "bad", "3")
         with queues.subscribe(
-            "orders", bill_and_fail, group="g", delivery=delivery, retry=RetryFailed(1, pause_ms=0)
+            "orders", bill_and_fail, group="g", delivery=delivery, processing=RETRY_ONCE
         ) as subscription:
             assert subscription.drain()
         assert (subscription.counts.handled, subscription.counts.dead_lettered) == (2, 1)
@@ -174,7 +178,7 @@ class TestSending:
                 raise
 
         publish(queues, "1")
-        with queues.subscribe("orders", misspell, group="g", retry=RetryFailed(0)) as subscription:
+        with queues.subscribe("orders", misspell, group="g", processing=NO_RETRY) as subscription:
             assert subscription.drain()
         assert errors == ["there is no queue 'invioces'; did you mean 'invoices'?"]
         assert subscription.counts.dead_lettered == 1
@@ -201,7 +205,7 @@ class TestAtMostOnce:
         wait_until(lambda: seen)
         stopper = threading.Thread(target=subscription.stop)
         stopper.start()
-        wait_until(lambda: subscription._runner._stopping.is_set())
+        wait_until(lambda: subscription._consumption._stopping.is_set())
         free.set()
         stopper.join(DEADLINE_S)
         assert not subscription.is_running

@@ -9,12 +9,13 @@ import pytest
 from queuecore import (
     ConsumerOptions,
     DeliveryContext,
-    InvalidMessage,
+    PayloadMissing,
+    ProcessingStrategy,
+    ProcessingStrategyType,
     ProducerOptions,
     ProviderPartition,
     Queues,
     Record,
-    RetryFailed,
     SubscriptionCounts,
 )
 from queuecore.deadletter.replay import REPLAY_GROUP
@@ -22,7 +23,7 @@ from queuecore.messages import REPLAY_ID, REPLAY_LETTER
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 
 OpenQueues = Callable[..., Queues]
-NO_RETRY = RetryFailed(retries=0)
+NO_RETRY = ProcessingStrategy(ProcessingStrategyType.SKIP_ALL_FAILURES)
 
 
 def publish(queues: Queues, entity: str, numbers: range) -> None:
@@ -117,7 +118,7 @@ class TestReplaying:
             billed.append(record)
             contexts.append(context)
 
-        billing = queues.subscribe("orders", bill, group="billing", retry=NO_RETRY)
+        billing = queues.subscribe("orders", bill, group="billing", processing=NO_RETRY)
         shipping = queues.subscribe("orders", lambda record, context: shipped.append(record.data), group="shipping")
         stored = queues.publish("orders", None, b"pears", {"channel": b"web"}).result(DEADLINE_S)
         assert billing.drain(DEADLINE_S)
@@ -135,14 +136,15 @@ class TestReplaying:
         assert {REPLAY_ID, REPLAY_LETTER, REPLAY_GROUP} < record.headers.keys()
         assert contexts[0].replayed_letter == f"orders.dlq[{letter.record.partition}]@0"
 
-    def test_a_letter_without_its_data_cannot_be(self, queues: Queues) -> None:
+    def test_a_letter_without_its_payload_cannot_be(self, queues: Queues) -> None:
         def fail(record: Record, context: DeliveryContext) -> None:
             raise ValueError("no")
 
         queues.create("orders")
         queues.publish("orders", None, b"x" * (ProducerOptions().max_request_size - 200)).result(DEADLINE_S)
-        with queues.subscribe("orders", fail, group="g", retry=NO_RETRY) as subscription:
+        with queues.subscribe("orders", fail, group="g", processing=NO_RETRY) as subscription:
             assert subscription.drain(DEADLINE_S)
+        queues.provider.admin().delete_topics(["orders.dlq.payloads"])
         [letter] = queues.dead_letters("orders")
-        with pytest.raises(InvalidMessage, match=r"without its data; read them at orders\.0\[0\]@0"):
+        with pytest.raises(PayloadMissing, match=r"without its payload; read it at orders\.0\[0\]@0"):
             queues.replay(letter)

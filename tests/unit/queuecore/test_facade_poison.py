@@ -13,20 +13,21 @@ from queuecore import (
     ConfigurationError,
     Delivery,
     DeliveryContext,
+    PayloadMissing,
+    ProcessingStrategy,
+    ProcessingStrategyType,
     ProducerOptions,
     QueueError,
     Queues,
     Record,
-    RetryFailed,
     SubscriptionCounts,
 )
-from queuecore.deadletter.fitting import DATA_LEFT_OUT
+from queuecore.consuming.delivering import Deliverer
 from queuecore.providers.memory.provider import MemoryProvider
-from queuecore.queues.handling import Attempts
 from queuecore.testing.waiting import DEADLINE_S
 
 OpenQueues = Callable[..., Queues]
-NO_RETRY = RetryFailed(retries=0)
+NO_RETRY = ProcessingStrategy(ProcessingStrategyType.SKIP_ALL_FAILURES)
 # Headers and framing of the messages below.
 ROOM = 200
 
@@ -56,7 +57,7 @@ class TestLettersThatAreTooLarge:
     def test_without_its_stack_trace_it_may_fit(self, queues: Queues, limit_bytes: int, delivery: Delivery) -> None:
         data = b"x" * (limit_bytes - 1_800)
         publish(queues, data, b"next")
-        with queues.subscribe("orders", fail_large, group="g", delivery=delivery, retry=NO_RETRY) as subscription:
+        with queues.subscribe("orders", fail_large, group="g", delivery=delivery, processing=NO_RETRY) as subscription:
             assert subscription.drain(DEADLINE_S)
         assert subscription.counts == SubscriptionCounts(handled=1, dead_lettered=1)
         [letter] = queues.dead_letters("orders")
@@ -64,24 +65,38 @@ class TestLettersThatAreTooLarge:
         assert letter.story.exception_message == ("no room for it" * 100)[:200]
 
     @pytest.mark.parametrize("delivery", Delivery)
-    def test_else_its_data_are_left_out(self, queues: Queues, limit_bytes: int, delivery: Delivery) -> None:
+    def test_else_its_payload_is_stored_apart(self, queues: Queues, limit_bytes: int, delivery: Delivery) -> None:
         data = b"x" * (limit_bytes - ROOM)
         publish(queues, data, b"next")
-        with queues.subscribe("orders", fail_large, group="g", delivery=delivery, retry=NO_RETRY) as subscription:
+        with queues.subscribe("orders", fail_large, group="g", delivery=delivery, processing=NO_RETRY) as subscription:
             assert subscription.drain(DEADLINE_S)
         assert subscription.counts == SubscriptionCounts(handled=1, dead_lettered=1)
         [letter] = queues.dead_letters("orders")
-        assert (letter.message.key, letter.message.data, letter.is_complete) == (b"one", b"", False)
-        assert letter.record.headers[DATA_LEFT_OUT] == str(len(data)).encode()
-        assert DATA_LEFT_OUT not in letter.message.headers
+        assert (letter.message.key, letter.message.data, letter.is_complete) == (b"one", data, True)
+        assert letter.record.data == b""
         assert letter.story.offset == 0
 
-    def test_else_only_its_story_is_left(self, queues: Queues, limit_bytes: int) -> None:
-        publish(queues, b"x", headers={"large": b"y" * (limit_bytes - ROOM)})
-        with queues.subscribe("orders", fail_all, group="g", retry=NO_RETRY) as subscription:
+    def test_so_are_its_headers(self, queues: Queues, limit_bytes: int) -> None:
+        headers = {"large": b"y" * (limit_bytes - ROOM)}
+        publish(queues, b"x", headers=headers)
+        with queues.subscribe("orders", fail_all, group="g", processing=NO_RETRY) as subscription:
             assert subscription.drain(DEADLINE_S)
         [letter] = queues.dead_letters("orders")
-        assert (letter.message.headers, letter.story.exception_message) == ({}, "no")
+        assert "large" not in letter.record.headers
+        assert letter.message.headers.items() > headers.items()
+        assert (letter.message.data, letter.story.exception_message) == (b"x", "no")
+
+    def test_it_can_be_replayed_unless_its_payload_is_gone(self, queues: Queues, limit_bytes: int) -> None:
+        publish(queues, b"x" * (limit_bytes - ROOM - 100))
+        with queues.subscribe("orders", fail_large, group="g", processing=NO_RETRY) as subscription:
+            assert subscription.drain(DEADLINE_S)
+        [letter] = queues.dead_letters("orders")
+        queues.replay(letter).result(DEADLINE_S)
+        queues.provider.admin().delete_topics(["orders.dlq.payloads"])
+        [letter] = queues.dead_letters("orders")
+        assert (letter.message.data, letter.is_complete) == (b"", False)
+        with pytest.raises(PayloadMissing, match=r"orders\.0\[0\]@0"):
+            queues.replay(letter)
 
     @pytest.mark.parametrize("delivery", Delivery)
     def test_so_does_one_whose_handler_sent_too_much(
@@ -109,7 +124,7 @@ class TestWhatAHandlerRaises:
                 raise error("bye")
 
         publish(queues, b"bad", b"good")
-        with queues.subscribe("orders", leave, group="g", retry=NO_RETRY) as subscription:
+        with queues.subscribe("orders", leave, group="g", processing=NO_RETRY) as subscription:
             assert subscription.drain(DEADLINE_S)
         assert subscription.counts == SubscriptionCounts(handled=1, dead_lettered=1)
 
@@ -117,10 +132,10 @@ class TestWhatAHandlerRaises:
     def test_the_death_of_its_thread_ends_the_subscription_with_an_error(
         self, queues: Queues, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
     ) -> None:
-        def die(self: Attempts, record: Record) -> None:
+        def die(*_: object) -> None:
             raise error("a defect of ours")
 
-        monkeypatch.setattr(Attempts, "handle", die)
+        monkeypatch.setattr(Deliverer, "work_on", die)
         publish(queues, b"x")
         subscription = queues.subscribe("orders", fail_all, group="g")
         with pytest.raises((QueueError, RuntimeError), match="a defect of ours"):
@@ -129,6 +144,10 @@ class TestWhatAHandlerRaises:
 
 
 async def later(record: Record, context: DeliveryContext) -> None: ...
+
+
+async def later_and_worse(record: Record, context: DeliveryContext) -> None:
+    raise ValueError("no")
 
 
 async def later_and_more(record: Record, context: DeliveryContext) -> Any:
@@ -148,20 +167,37 @@ class Later:
 class TestWhatCannotBeAHandler:
     @pytest.mark.parametrize(
         "handler",
-        [None, "handle", later, later_and_more, bit_by_bit, Later(), Later().method, functools.partial(later, b"")],
+        [None, "handle", later_and_more, bit_by_bit, functools.partial(bit_by_bit, b"")],
     )
     def test_it_is_refused_at_once(self, queues: Queues, handler: Any) -> None:
         with pytest.raises(ConfigurationError, match="the handler"):
             queues.subscribe("orders", handler, group="g")
 
-    @pytest.mark.parametrize("handler", [print, Queues, functools.partial(fail_all), [].append])
+    @pytest.mark.parametrize(
+        "handler",
+        [print, Queues, functools.partial(fail_all), [].append, later, Later(), Later().method],
+    )
     def test_what_can_be_called_is_not(self, queues: Queues, handler: Any) -> None:
         queues.subscribe("orders", handler, group="g").stop()
 
-    def test_one_that_returns_a_promise_has_failed(self, queues: Queues) -> None:
+    @pytest.mark.parametrize("handler", [later, Later(), Later().method, functools.partial(later)])
+    def test_one_that_is_to_be_awaited_is(self, queues: Queues, handler: Any) -> None:
+        publish(queues, b"x")
+        with queues.subscribe("orders", handler, group="g", processing=NO_RETRY) as subscription:
+            assert subscription.drain(DEADLINE_S)
+        assert subscription.counts == SubscriptionCounts(handled=1)
+
+    def test_and_it_may_fail_as_others_do(self, queues: Queues) -> None:
+        publish(queues, b"x")
+        with queues.subscribe("orders", later_and_worse, group="g", processing=NO_RETRY) as subscription:
+            assert subscription.drain(DEADLINE_S)
+        [letter] = queues.dead_letters("orders")
+        assert letter.story.exception_message == "no"
+
+    def test_a_plain_one_that_returns_a_promise_has_failed(self, queues: Queues) -> None:
         publish(queues, b"x")
         promising: Any = lambda record, context: later(record, context)  # noqa: E731
-        with queues.subscribe("orders", promising, group="g", retry=NO_RETRY) as subscription:
+        with queues.subscribe("orders", promising, group="g", processing=NO_RETRY) as subscription:
             assert subscription.drain(DEADLINE_S)
         [letter] = queues.dead_letters("orders")
         assert "nobody awaits" in letter.story.exception_message

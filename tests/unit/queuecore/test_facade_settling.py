@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from typing import Any, ClassVar
 
@@ -11,6 +11,8 @@ import pytest
 from queuecore import (
     ConsumerOptions,
     DeliveryContext,
+    ProcessingStrategy,
+    ProcessingStrategyType,
     ProviderUnavailable,
     Queues,
     Record,
@@ -18,7 +20,17 @@ from queuecore import (
     TransactionAborted,
     open_queues,
 )
+from queuecore.clock import SYSTEM_CLOCK
 from queuecore.config.provider_settings import KafkaSettings
+from queuecore.consuming.consumption import Consumption
+from queuecore.consuming.counting import Counter
+from queuecore.consuming.desk import Desk, Finished
+from queuecore.consuming.observing import Unobserved
+from queuecore.consuming.partition import PartitionWork
+from queuecore.consuming.plan import ConsumptionPlan
+from queuecore.consuming.settling import AtLeastOnce, ExactlyOnce
+from queuecore.consuming.stay import Stay
+from queuecore.consuming.work import Outcome, Work
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import QueueConsumer, SendCallback
 from queuecore.providers.log.consumer import LogConsumer
@@ -28,21 +40,17 @@ from queuecore.providers.memory.consumer import MemoryConsumer
 from queuecore.providers.memory.provider import MemoryProvider
 from queuecore.providers.memory.transactions import MemoryTransactionalProducer
 from queuecore.providers.options import ProducerOptions
-from queuecore.queues.counting import Counter
-from queuecore.queues.desk import Desk
-from queuecore.queues.handled import Handled
-from queuecore.queues.letters import LetterWriter
-from queuecore.queues.membership import Membership
-from queuecore.queues.settling import AtLeastOnce, ExactlyOnce
-from queuecore.queues.worker import Worker
 from queuecore.sending import Addressed
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
-PLACE = ProviderPartition("orders.0", 0)
+INFO = TopicPartitionInfo("orders", 0)
+PLACE = INFO.place
+PLAN = ConsumptionPlan("orders", "g", (INFO,), "handler", hand_over_s=1.0)
 CONSUMERS = (LogConsumer, MemoryConsumer)
 TRANSACTIONAL = (LogTransactionalProducer, MemoryTransactionalProducer)
 OpenQueues = Callable[..., Queues]
+LONG_PAUSE = ProcessingStrategy(ProcessingStrategyType.RETRY_FAILED, pause_ms=60_000, max_pause_ms=60_000)
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +136,7 @@ class TestAtMostOnce:
         wait_until(lambda: slow.seen)
         replace_in_all(monkeypatch, (LogProvider, MemoryProvider), "consumer", unavailable)
         replace_in_all(monkeypatch, CONSUMERS, "poll", unavailable)
-        wait_until(lambda: subscription._runner.membership is None)
+        wait_until(lambda: subscription._consumption.stay is None)
         return subscription
 
     def test_stopped_outside_its_group_it_finishes_what_is_committed(
@@ -138,7 +146,7 @@ class TestAtMostOnce:
         in_time: list[bool] = []
         stopper = threading.Thread(target=lambda: in_time.append(subscription.stop(DEADLINE_S)))
         stopper.start()
-        wait_until(lambda: subscription._runner._stopping.is_set())
+        wait_until(lambda: subscription._consumption._stopping.is_set())
         slow.free.set()
         stopper.join(DEADLINE_S)
         assert in_time == [True]
@@ -164,7 +172,7 @@ class TestStopping:
         wait_until(lambda: slow.seen)
         stopper = threading.Thread(target=lambda: in_time.append(subscription.stop(DEADLINE_S)))
         stopper.start()
-        wait_until(lambda: subscription._runner._stopping.is_set())
+        wait_until(lambda: subscription._consumption._stopping.is_set())
         with monkeypatch.context() as outage:
             replace_in_all(outage, CONSUMERS, "commit", unavailable)
             slow.free.set()
@@ -182,26 +190,32 @@ class TestStopping:
         self, queues: Queues, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         told_before: list[bool] = []
-        take_no_more = Worker.take_no_more
+        take_no_more = Stay.take_no_more
 
-        def observe(self: Worker) -> None:
-            told_before.append(not subscription._runner._stopping.is_set())
+        def observe(self: Stay) -> None:
+            told_before.append(not subscription._consumption._stopping.is_set())
             take_no_more(self)
 
-        monkeypatch.setattr(Worker, "take_no_more", observe)
+        monkeypatch.setattr(Stay, "take_no_more", observe)
         subscription = queues.subscribe("orders", bill, group="g")
+        wait_until(lambda: subscription.partitions)
         assert subscription.stop(DEADLINE_S)
         assert told_before == [True]
 
-    def test_a_worker_takes_nothing_after_a_message_that_is_not_done(self, records: list[Record]) -> None:
-        """Else the commit of what follows would cover it."""
-        worker = Worker(lambda record: record.data != b"1", "worker")
-        worker.give(records[:1])
-        assert worker.wait_idle(DEADLINE_S)
-        worker.give(records[1:])
-        assert worker.wait_idle(DEADLINE_S)
-        assert worker.take_handled() == []
-        assert worker.stop() == ([], 0)
+    def test_what_follows_a_message_that_is_not_done_is_not_committed(self, queues: Queues) -> None:
+        """Else the commit would cover it."""
+        handled: list[bytes] = []
+
+        def fail_first(record: Record, context: DeliveryContext) -> None:
+            handled.append(record.data)
+            if record.data == b"1":
+                raise ValueError("not yet")
+
+        publish(queues, "1", "2")
+        subscription = queues.subscribe("orders", fail_first, group="g", submit="BURST", processing=LONG_PAUSE)
+        wait_until(lambda: len(handled) == 2)
+        assert subscription.stop(DEADLINE_S)
+        assert committed(queues) == 0
 
 
 @pytest.fixture
@@ -212,15 +226,7 @@ def records(queues: Queues) -> list[Record]:
 
 
 def desk_of(queues: Queues) -> Desk:
-    return Desk(
-        provider=queues.provider,
-        producer=queues.provider.producer(),
-        group="g",
-        infos={PLACE: TopicPartitionInfo("orders", 0)},
-        hand_over_s=1.0,
-        letters=LetterWriter("orders", "g", "handler"),
-        counter=Counter(),
-    )
+    return Desk(lambda: PLAN, queues.provider, queues.provider.producer(), Counter(), Unobserved())
 
 
 class Joined:
@@ -229,7 +235,7 @@ class Joined:
     def __init__(self, queues: Queues) -> None:
         self.settling = ExactlyOnce(desk_of(queues))
         self.consumer = queues.provider.consumer("g")
-        self.consumer.subscribe([TopicPartitionInfo("orders", 0)], self)
+        self.consumer.subscribe([INFO], self)
         self.records: list[Record] = []
         wait_until(lambda: self.records.extend(self.consumer.poll(100)) or len(self.records) == 2)
 
@@ -241,10 +247,15 @@ class Joined:
 
     lost = revoked
 
-    def refusable(self) -> list[Handled]:
+    def refusable(self) -> list[Finished]:
         """Each has sent something to a topic that is not there."""
         nowhere = Addressed(TopicPartitionInfo("nowhere", 0), QueueMessage(None, b"x"))
-        return [Handled(record, (nowhere,)) for record in self.records]
+        part = PartitionWork(INFO, PLAN, SYSTEM_CLOCK, lambda: None)
+        part.tracker.give([record.offset for record in self.records])
+        works = [Work(record, None) for record in self.records]
+        for work in works:
+            work.outcome, work.outgoing = Outcome.SUCCEEDED, (nowhere,)
+        return [(part, works)]
 
 
 class TestExactlyOnce:
@@ -331,28 +342,38 @@ class Interrupted(AtLeastOnce):
     def __init__(self) -> None:
         self.settled: list[bytes] = []
 
-    def settle(self, consumer: QueueConsumer, handled: Sequence[Handled], deadline: float | None = None) -> None:
+    def settle(self, consumer: QueueConsumer, finished: Sequence[Finished], deadline: float | None = None) -> None:
         self.interrupt()
-        self.settled += [one.record.data for one in handled]
+        self.settled += [work.record.data for _, works in finished for work in works]
+
+    def forget(self, places: Collection[ProviderPartition] | None = None) -> None: ...
 
 
 def test_what_was_handled_later_is_not_committed_in_the_midst_of_settling(
     queues: Queues, records: list[Record]
 ) -> None:
-    settling, worker = Interrupted(), Worker(lambda record: True, "worker")
-    membership = Membership(queues.provider.consumer("g"), worker, settling, 1.0, lambda: None)
+    settling, handled = Interrupted(), list[bytes]()
+    consumption = Consumption(PLAN, queues.provider, lambda record, context: handled.append(record.data))
+    consumption._around.settling = settling
+    stay = Stay(queues.provider.consumer("g"), consumption._around, [INFO])
+    stay.assigned(frozenset({PLACE}))
+    [part] = stay._parts.values()
+
+    def handle(record: Record) -> None:
+        part.offer([record])
+        stay._advance(time.monotonic())
+        wait_until(lambda: record.data in handled)
 
     def take_the_partition() -> None:
-        worker.give(records[1:])
-        assert worker.wait_idle(DEADLINE_S)
-        membership.revoked(frozenset({PLACE}))
+        handle(records[1])
+        stay.revoked(frozenset({PLACE}))
 
     settling.interrupt = take_the_partition
-    worker.give(records[:1])
-    assert worker.wait_idle(DEADLINE_S)
-    membership.finish(time.monotonic())
-    assert settling.settled == [b"1"]
-    assert worker.stop() == ([], 0)
+    handle(records[0])
+    stay.finish(time.monotonic() + DEADLINE_S)
+    assert (handled, settling.settled) == ([b"1", b"2"], [b"1"])
+    assert stay.held == frozenset()
+    consumption._pool.stop()
 
 
 class TestOptions:

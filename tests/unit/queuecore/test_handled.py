@@ -4,7 +4,7 @@ import pytest
 
 from queuecore.messages import NO_HEADERS, QueueMessage, Record
 from queuecore.queues.handled import Handled, Tray
-from queuecore.queues.places import are_together, ends_of
+from queuecore.consuming.places import are_together, ends_of
 from queuecore.sending import Addressed
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from queuecore.consuming.handlers import Handler, HandlerContext
-from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
+from queuecore.consuming.loop import ConsumedPartition, Handler, HandlerContext, PartitionLoop
 from queuecore.deadletter.envelope import FailureStory, original_headers, read_story
-from queuecore.deadletter.fitting import DATA_LEFT_OUT
+from queuecore.deadletter.reading import load_payload
 from queuecore.errors import Displaced, NotOwner, QueueError, UnknownTopic
 from queuecore.messages import QueueMessage, Record
-from queuecore.processing import RetryFailed
+from queuecore.processing.retry import RetryFailed
 from queuecore.providers.base import GroupDescription, QueueConsumer, TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.admin import LogAdmin
@@ -263,7 +262,7 @@ def test_an_interrupt_ends_the_loop_only_in_the_main_thread(desk: Desk) -> None:
     assert desk.outcomes == ["letter bad"]
 
 
-def test_a_letter_that_is_too_large_loses_its_data(desk: Desk) -> None:
+def test_a_letter_that_is_too_large_has_its_payload_apart(desk: Desk) -> None:
     def fail(desk: Desk, record: Record, context: HandlerContext) -> None:
         raise ValueError("no")
 
@@ -273,8 +272,9 @@ def test_a_letter_that_is_too_large_loses_its_data(desk: Desk) -> None:
     desk.run(until=1)
     [letter] = desk.letters()
     assert (letter.key, letter.data) == (b"k", b"")
-    assert letter.headers[DATA_LEFT_OUT] == str(len(data)).encode()
     assert read_story(letter.headers).exception_message == "no"
+    with closing(desk.provider.reader()) as reader:
+        assert load_payload(reader, letter) == data
 
 
 def test_what_is_done_before_an_error_is_not_repeated(desk: Desk) -> None:

@@ -23,8 +23,11 @@ def _is_error(thing: object) -> bool:
 
 SURFACE = {
     "queues": {
-        *("open_queues", "Queues", "Subscription", "SubscriptionCounts", "Delivery", "RetryFailed"),
-        *("MessageHandler", "DeliveryContext", "DeadLetter", "FailureStory"),
+        *("open_queues", "Queues", "Subscription", "SubscriptionCounts", "Delivery"),
+        *("SubmitStrategy", "SubmitStrategyType", "submit_strategy"),
+        *("ProcessingStrategy", "ProcessingStrategyType", "processing_strategy"),
+        *("MessageHandler", "DeliveryContext", "DeadLetter", "FailureStory", "DeadLetterPolicy", "OnLimit"),
+        *("handler", "find_handler", "RegisteredHandler", "SECRET_OPTION"),
     },
     "messages": {
         "QueueMessage",

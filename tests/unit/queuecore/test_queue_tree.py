@@ -517,15 +517,21 @@ def test_an_installation_on_kafka_is_told_of_one_problem_once() -> None:
 
 
 def test_an_installation_tells_of_settings_that_it_does_not_obey(settings: Any) -> None:
-    settings.SWITCHYARD = load(Config, {"SWITCHYARD_QUEUE_RULE_ENGINE_DLQ_ENABLED": "false"})
+    settings.SWITCHYARD = load(Config, {"SWITCHYARD_QUEUE_CORE_PARTITIONS": "4"})
     [warning] = check_queue_settings(None)
-    assert "SWITCHYARD_QUEUE_RULE_ENGINE_DLQ_ENABLED (queue.rule-engine.dlq.enabled) is False" in warning.msg
+    assert "SWITCHYARD_QUEUE_CORE_PARTITIONS (queue.core.partitions) is 4" in warning.msg
     assert "Configure the queue itself in the control plane" in str(warning.hint)
     settings.SWITCHYARD = load(Config, {"SWITCHYARD_QUEUE_KAFKA_GROUP_PROTOCOL": "consumer"})
     [warning] = check_queue_settings(None)
     assert "(queue.kafka.group.protocol) is 'consumer', which has no effect on an installation's queues" in warning.msg
     assert "keeps to the classic protocol" in str(warning.hint)
-    obeyed = {"SWITCHYARD_QUEUE_LOG_LINGER_MS": "5", "SWITCHYARD_QUEUE_KAFKA_MAX_POLL_INTERVAL_MS": "5"}
+    obeyed = {
+        "SWITCHYARD_QUEUE_LOG_LINGER_MS": "5",
+        "SWITCHYARD_QUEUE_KAFKA_MAX_POLL_INTERVAL_MS": "5",
+        "SWITCHYARD_QUEUE_KAFKA_REPLICATION_FACTOR": "3",
+        "SWITCHYARD_QUEUE_PACK_PROCESSING_TIMEOUT": "2000",
+        "SWITCHYARD_QUEUE_RULE_ENGINE_DLQ_ENABLED": "false",
+    }
     settings.SWITCHYARD = load(Config, obeyed)
     assert check_queue_settings(None) == []
 

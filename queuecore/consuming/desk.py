@@ -1,0 +1,141 @@
+"""What settling takes, whatever the delivery: send what handlers sent, put aside what cannot be sent."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+from typing import Final
+
+from queuecore.consuming.counting import Became, Counter
+from queuecore.consuming.observing import Observer
+from queuecore.consuming.partition import PartitionWork
+from queuecore.consuming.plan import ConsumptionPlan
+from queuecore.consuming.state import PartitionState
+from queuecore.consuming.work import Outcome, Work
+from queuecore.deadletter.envelope import Stage
+from queuecore.deadletter.fitting import fit_letter
+from queuecore.deadletter.writing import LetterWriter
+from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError
+from queuecore.messages import RecordMetadata
+from queuecore.providers.base import Provider, QueueProducer
+from queuecore.sending import Addressed, send
+from queuecore.topics import TopicPartitionInfo
+
+logger = logging.getLogger(__name__)
+
+_ACK_S: Final = 60.0
+
+# Messages of a partition that are done or given up, and not yet committed.
+Finished = tuple[PartitionWork, list[Work]]
+
+
+@dataclass(slots=True)
+class Desk:
+    """One consumption's. For the thread that reads."""
+
+    plan: Callable[[], ConsumptionPlan]
+    provider: Provider
+    producer: QueueProducer
+    counter: Counter
+    observer: Observer
+
+    def letter(self, info: TopicPartitionInfo, work: Work, error: BaseException, stage: Stage) -> None:
+        """Have it become a letter once it is settled; or nothing, where the queue wants no letters."""
+        plan = self.plan()
+        if not plan.letters.enabled:
+            work.outgoing = ()
+            where = f"{info}@{work.record.offset}"
+            logger.error(
+                "%s is given up (%s) and dropped, as its queue has no dead letters: %r", where, work.reason, error
+            )
+            return
+        writer = LetterWriter(plan.queue_id or plan.queue, plan.group, plan.handler_name, plan.service_id, plan.letters)
+        letter = writer.write(
+            info,
+            work.record,
+            error,
+            reason=work.reason,
+            stage=stage,
+            attempts=work.deliveries,
+            first_failed_at_ms=work.trouble.first_failed_at_ms,
+        )
+        work.outgoing = (letter,)
+
+    def refused(self, part: PartitionWork, work: Work, error: QueueError) -> None:
+        """What is to be sent of a message whose handler sent what cannot be stored: its letter; of a letter that is too
+        large itself, one that fits, with its payload apart. Any other letter that cannot be stored is raised, and so is
+        the error where nothing was sent: the original stays where it is. StateUndone where handlers may have built on
+        what this one remembered."""
+        if work.reason:
+            work.outgoing = self._smaller(work.outgoing, error)
+            return
+        if part.state is not None:
+            part.state.refuse(work.record.offset, error)
+        if not work.outgoing:
+            raise error
+        logger.error("%s@%d sent what cannot be stored: %s", part.info, work.record.offset, error)
+        work.trouble.reason = "output_refused"
+        self.letter(part.info, work, error, Stage.SEND)
+
+    def _smaller(self, outgoing: tuple[Addressed, ...], error: QueueError) -> tuple[Addressed, ...]:
+        fitting = fit_letter(outgoing, error, self.provider.admin()) if isinstance(error, PayloadTooLarge) else None
+        if fitting is None:
+            raise error
+        return fitting
+
+    def send(self, work: Work) -> list["Future[RecordMetadata]"]:
+        """What it has to wait for. ProviderUnavailable where there is no room to send."""
+        return [send(self.producer, *addressed) for addressed in work.outgoing]
+
+    def finish_sending(self, part: PartitionWork, work: Work, stored: Iterable["Future[RecordMetadata]"]) -> None:
+        """All that it sent is stored, or its letter instead."""
+        while True:
+            try:
+                return _wait_for(stored)
+            except QueueError as error:
+                if error.retryable:
+                    raise
+                self.refused(part, work, error)
+                stored = self._send_in_turn(work)
+
+    def _send_in_turn(self, work: Work) -> Iterator["Future[RecordMetadata]"]:
+        """Each once the one before it is stored: so no letter is without its payload."""
+        return (send(self.producer, *addressed) for addressed in work.outgoing)
+
+    def store_state(self, state: PartitionState, works: Iterable[Work]) -> None:
+        """What these have remembered. The largest first: where that can be stored the others can, and else none is."""
+        messages = state.messages([work.record.offset for work in works])
+        sending = [(offset, one) for offset, those in messages.items() for one in those]
+        sending.sort(key=lambda one: len(one[1].message.data), reverse=True)
+        for batch in (sending[:1], sending[1:]):
+            for offset, stored in [(offset, send(self.producer, *one)) for offset, one in batch]:
+                try:
+                    _wait_for([stored])
+                except QueueError as error:
+                    if error.retryable:
+                        raise
+                    state.refuse(offset, error)
+
+    def settled(self, works: Sequence[Work]) -> None:
+        """These are committed."""
+        became: defaultdict[Became, int] = defaultdict(int)
+        for work in [work for work in works if work.is_special]:
+            if work.reason:
+                became["dead_lettered" if work.outgoing else "dropped"] += 1
+            elif work.outcome is Outcome.PASSED_OVER:
+                became["passed_over"] += 1
+        became["handled"] = len(works) - sum(became.values())
+        for what, number in became.items():
+            self.counter.add(what, number)
+
+
+def _wait_for(stored: Iterable["Future[RecordMetadata]"]) -> None:
+    try:
+        for future in stored:
+            future.result(_ACK_S)
+    except FutureTimeout:
+        raise ProviderUnavailable(
+            f"what a handler sent was not acknowledged within {_ACK_S:g} s; look at the provider"
+        ) from None

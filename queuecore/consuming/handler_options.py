@@ -1,0 +1,131 @@
+"""What a queue may configure about its handler: a frozen dataclass, filled from JSON.
+
+    @dataclass(frozen=True, slots=True)
+    class MailOptions:
+        sender: str                                      # without a default: the queue must say it
+        copies: tuple[str, ...] = ()
+        password: str = field(default="", metadata=SECRET_OPTION)
+
+Fields are `str`, `int`, `float`, `bool`, a `Literal` of texts, `tuple[str, ...]` (a JSON list) or `Mapping[str, str]`
+(a JSON object). What goes beyond the type is checked in `__post_init__`, with a ConfigurationError.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints, runtime_checkable
+
+from queuecore.errors import ConfigurationError
+
+# Metadata of a field whose value nobody may see again.
+SECRET_OPTION: Final[Mapping[str, bool]] = MappingProxyType({"secret": True})
+# What is shown instead, and what, when it is given back, means: as it was.
+HIDDEN: Final = "********"
+
+_PLAIN: Final[dict[object, tuple[tuple[type, ...], str]]] = {
+    str: ((str,), "text"),
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+}
+_TEXTS: Final = "a list of texts"
+_MAPPING: Final = "an object of texts"
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class ChecksQueue(Protocol):
+    """Options that do not suit every queue."""
+
+    def check_queue(self, queue: str) -> None:
+        """ConfigurationError where the queue of that name cannot have them."""
+
+
+def check_options_type(kind: type[object]) -> None:
+    """ConfigurationError where a queue could not fill this."""
+    if not dataclasses.is_dataclass(kind) or not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise ConfigurationError(f"the options {kind!r} are no frozen dataclass; decorate it so")
+    for name, hint in get_type_hints(kind).items():
+        if not _expected(hint):
+            raise ConfigurationError(
+                f"the option {kind.__qualname__}.{name} is a {hint!r}, which JSON cannot fill; use str, int, float, "
+                "bool, a Literal of texts, tuple[str, ...] or Mapping[str, str]"
+            )
+
+
+def read_options(kind: type[T], values: Mapping[str, object]) -> T:
+    """The options with these values. ConfigurationError lists everything wrong with them."""
+    hints = get_type_hints(kind)
+    if problems := [*_misnamed(hints, values), *_missing(kind, values), *_mistyped(kind, hints, values)]:
+        raise ConfigurationError("; ".join(problems))
+    return kind(**{name: _frozen(value) for name, value in values.items()})
+
+
+def hide_secrets(kind: type[object], values: Mapping[str, object]) -> dict[str, object]:
+    """The values as people may see them."""
+    secret = _secret_names(kind)
+    return {name: HIDDEN if name in secret and value else value for name, value in values.items()}
+
+
+def keep_secrets(kind: type[object], values: Mapping[str, object], before: Mapping[str, object]) -> dict[str, object]:
+    """New values, with those that come back hidden as they were before."""
+    kept = {name: before[name] for name in _secret_names(kind) if values.get(name) == HIDDEN and name in before}
+    return {**values, **kept}
+
+
+def _secret_names(kind: type[object]) -> set[str]:
+    return {field.name for field in _fields(kind) if field.metadata.get("secret")}
+
+
+def _fields(kind: type[object]) -> tuple["dataclasses.Field[Any]", ...]:
+    return dataclasses.fields(kind)  # type: ignore[arg-type]
+
+
+def _misnamed(hints: Mapping[str, object], values: Mapping[str, object]) -> Iterator[str]:
+    for name in values:
+        if name not in hints:
+            close = difflib.get_close_matches(str(name), hints, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(hints) or 'none'}"
+            yield f"there is no option {name!r}; {hint}"
+
+
+def _missing(kind: type[object], values: Mapping[str, object]) -> Iterator[str]:
+    for field in _fields(kind):
+        is_needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if is_needed and field.name not in values:
+            yield f"the option {field.name!r} is missing; give it"
+
+
+def _mistyped(kind: type[object], hints: Mapping[str, object], values: Mapping[str, object]) -> Iterator[str]:
+    for name, value in hide_secrets(kind, values).items():
+        if name in hints and not _fits(hints[name], values[name]):
+            yield f"the option {name!r} is {value!r}; give {_expected(hints[name])}"
+
+
+def _expected(hint: object) -> str:
+    """What a value has to be, in words; empty where JSON has nothing like it."""
+    if hint in _PLAIN:
+        return _PLAIN[hint][1]
+    if get_origin(hint) is Literal:
+        return f"one of {', '.join(map(str, get_args(hint)))}"
+    if hint == tuple[str, ...]:
+        return _TEXTS
+    return _MAPPING if hint == Mapping[str, str] else ""
+
+
+def _fits(hint: object, value: object) -> bool:
+    if hint in _PLAIN:
+        return isinstance(value, _PLAIN[hint][0]) and (hint is bool or not isinstance(value, bool))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint == tuple[str, ...]:
+        return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+    return isinstance(value, Mapping) and all(isinstance(one, str) for pair in value.items() for one in pair)
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(value)
+    return MappingProxyType(dict(value)) if isinstance(value, Mapping) else value

@@ -1,0 +1,393 @@
+"""One stay in a group, from joining to leaving: read, have it handled, settle. For the thread that reads.
+
+Handlers run on other threads. Meanwhile this one polls, so that the group hears of it however long a message takes and
+a partition can be given away in the middle of a pack; and it reads ahead, a pack or two for each partition. A partition
+that has as much is paused, and the others go on.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.consuming.attempt import Run
+from queuecore.consuming.counting import Counter, Stopwatch
+from queuecore.consuming.desk import Finished
+from queuecore.consuming.giving_up import KILLED, GivingUp
+from queuecore.consuming.holds import Holds
+from queuecore.consuming.marks import MarkStore
+from queuecore.consuming.partition import PartitionWork
+from queuecore.consuming.places import are_together, place_of
+from queuecore.consuming.plan import ConsumptionPlan
+from queuecore.consuming.pool import Pool
+from queuecore.consuming.settling import Settling
+from queuecore.consuming.stalls import StallDetector
+from queuecore.consuming.state import PartitionState
+from queuecore.consuming.states import RESTORING, States
+from queuecore.consuming.work import Work
+from queuecore.errors import HandlersStuck, QueueError
+from queuecore.messages import Record
+from queuecore.providers.base import QueueConsumer
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
+
+# How often what is done is settled while handlers work.
+_SETTLE_EVERY_S: Final = 0.1
+# How long the group may hear nothing of us. Not shorter: what a provider has fetched ahead may be lost by a pause, and
+# fetched again.
+_SILENCE_S: Final = 1.0
+# A pack that is not over by then gets all handlers' threads; waking them for less would cost more than it gains.
+_HELP_AFTER_S: Final = 0.002
+_LONGEST_WAIT_S: Final = 0.1
+
+logger = logging.getLogger(__name__)
+
+_NONE: Final[frozenset[ProviderPartition]] = frozenset()
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What a stay shares with those before and after it."""
+
+    plan: Callable[[], ConsumptionPlan]
+    holds: Callable[[], Holds]
+    pool: Pool
+    settling: Settling
+    giving_up: GivingUp
+    stalls: StallDetector
+    counter: Counter
+    stopwatch: Stopwatch
+    marks: MarkStore
+    # Set when an attempt is over, or something else is to be looked at.
+    changed: threading.Event
+    progressed: Callable[[], None]
+    # Where the queue's handlers remember something.
+    states: States | None = None
+    clock: Clock = SYSTEM_CLOCK
+
+
+class Stay:
+    """Told by the consumer, as its AssignmentListener, what the group gives and takes."""
+
+    def __init__(self, consumer: QueueConsumer, around: Surroundings, infos: Iterable[TopicPartitionInfo]) -> None:
+        self._consumer = consumer
+        self._around = around
+        self._clock = around.clock
+        self._infos = {info.place: info for info in infos}
+        self._parts: dict[ProviderPartition, PartitionWork] = {}
+        self._unsettled: dict[ProviderPartition, Finished] = {}
+        self._paused: set[ProviderPartition] = set()
+        self._polled_at = self._settled_at = self._clock.monotonic()
+        self._silence_s = min(_SILENCE_S, around.plan().hand_over_s / 4)
+        self._epoch = 0
+        self._is_settling = False
+        self._takes_no_more = False
+
+    @property
+    def held(self) -> frozenset[ProviderPartition]:
+        return frozenset(self._parts)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something that is committed may still have to be handled, or to be counted."""
+        if self._around.settling.commits_first:
+            return any(part.open for part in self._parts.values()) or bool(self._unsettled)
+        return self._is_settling
+
+    @property
+    def paused(self) -> dict[TopicPartitionInfo, str]:
+        """Partitions that stand still by themselves, and why."""
+        return {part.info: part.paused for part in list(self._parts.values()) if part.paused}
+
+    def take_no_more(self) -> None:
+        """Hand over nothing from now on, but what counts as done already. From any thread."""
+        if self._around.settling.commits_first:
+            return
+        # First: either this finds the attempt that is being made, or its maker finds this.
+        self._takes_no_more = True
+        for part in list(self._parts.values()):
+            if (attempt := part.attempt) is not None:
+                attempt.withdraw()
+
+    def turn(self) -> None:
+        """One round: what is over is judged, what is due handed over, what is done settled, and more is read."""
+        if (error := self._around.pool.error) is not None:
+            raise error
+        self._around.changed.clear()
+        now = self._clock.monotonic()
+        self._advance(now)
+        if self._unsettled and (now - self._settled_at >= _SETTLE_EVERY_S or not self._is_busy):
+            self._settle()
+        self._around.stalls.look(self._parts.values(), self._held_by_operators(), now)
+        self._read(now)
+
+    def resume(self, partitions: Collection[int] | None = None) -> None:
+        """Have partitions that stand still by themselves go on; all of them, or these of the queue's."""
+        for place, part in self._parts.items():
+            if part.paused not in ("", RESTORING) and (partitions is None or (part.info.partition or 0) in partitions):
+                part.paused = ""
+                self._around.giving_up.resume(place)
+
+    def finish(self, deadline: float) -> bool:
+        """Hand over no more, and settle what is done. False when a handler took longer than to `deadline`."""
+        is_done = self._drain(list(self._parts.values()), deadline)
+        self._settle(deadline)
+        return is_done
+
+    def leave(self, deadline: float) -> bool:
+        """It has ended, in good order or not: nothing under way counts any more. Only what counts as done already is
+        still brought to its end, up to `deadline`, as nobody else will get it. False where some of that is dropped."""
+        is_done = not self._around.settling.commits_first or self._finish_committed(deadline)
+        for part in self._parts.values():
+            self._replace(part.close())
+        self._parts.clear()
+        if self._around.states is not None:
+            self._around.states.close()
+        return is_done
+
+    def _finish_committed(self, deadline: float) -> bool:
+        parts = list(self._parts.values())
+        self._drain(parts, deadline)
+        self._around.settling.settle_outside(list(self._unsettled.values()))
+        self._unsettled.clear()
+        if unfinished := sum(part.open for part in parts):
+            self._around.counter.add("dropped", unfinished)
+            logger.error("%d messages were committed, and are dropped unfinished", unfinished)
+        return not unfinished
+
+    def assigned(self, partitions: frozenset[ProviderPartition]) -> None:
+        self._epoch += 1
+        self._around.settling.take(partitions)
+        for place in partitions:
+            plan = self._around.plan()
+            mark = self._around.marks.open(plan.group, place)
+            info, states = self._infos[place], self._around.states
+            self._parts[place] = PartitionWork(
+                info,
+                plan,
+                self._clock,
+                self._around.changed.set,
+                self._epoch,
+                mark,
+                None if states is None else states.take(info),
+            )
+
+    def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
+        deadline = self._clock.monotonic() + self._around.plan().hand_over_s
+        self._drain([self._parts[place] for place in partitions if place in self._parts], deadline)
+        if not self._is_settling:
+            # Else in the middle of it, as the consumer is kept alive: what is done since must not be committed first.
+            self._settle(deadline)
+        self._forget(partitions)
+
+    def lost(self, partitions: frozenset[ProviderPartition]) -> None:
+        self._forget(partitions)
+
+    @property
+    def _is_busy(self) -> bool:
+        return any(part.is_busy for part in self._parts.values())
+
+    def _held_by_operators(self) -> frozenset[ProviderPartition]:
+        holds = self._around.holds()
+        if not holds.queue and not holds.partitions:
+            return _NONE
+        return frozenset(place for place, part in self._parts.items() if holds.has(part.info.partition))
+
+    def _advance(self, now: float) -> None:
+        held = self._held_by_operators()
+        for place, part in self._parts.items():
+            if part.attempt is not None:
+                self._look_at(part, now)
+            if part.state is not None and not part.state.is_restored:
+                self._restore(part, part.state)
+            if part.attempt is None and place not in held:
+                self._begin(part, now)
+
+    def _restore(self, part: PartitionWork, state: PartitionState) -> None:
+        """Before its first message is handled, and once that is here."""
+        if self._around.states is not None and not part.is_idle:
+            part.paused = "" if self._around.states.restore(state) else RESTORING
+
+    def _look_at(self, part: PartitionWork, now: float) -> None:
+        if part.attempt is not None and not part.attempt.is_over:
+            late = part.expire(now)
+            self._around.counter.add("overruns", len(late))
+            self._replace(late)
+        if part.attempt is not None and part.attempt.is_over:
+            self._conclude(part, now)
+        elif now - self._settled_at >= _SETTLE_EVERY_S and (done := part.take_succeeded()):
+            self._around.giving_up.judge(part, len(done), (), now)
+            self._unsettle(part, done)
+
+    def _conclude(self, part: PartitionWork, now: float) -> None:
+        succeeded = part.attempt.tenants if part.attempt is not None else {}
+        verdict = part.conclude(now)
+        self._around.counter.attempt(succeeded, verdict)
+        self._unsettle(part, verdict.done)
+        self._unsettle(part, self._around.giving_up.judge(part, len(verdict.done), verdict.given_up, now))
+
+    def _begin(self, part: PartitionWork, now: float) -> None:
+        part.follow(self._around.plan())
+        attempt = part.begin(now, self._around.holds().tenants)
+        if part.begun:
+            try:
+                self._around.settling.begin(self._consumer, part, part.begun)
+            except BaseException:
+                part.forget_begun()
+                raise
+        if (killer := part.take_killer()) is not None:
+            self._give_up_killer(part, killer, now)
+        if attempt is not None:
+            if self._takes_no_more:
+                attempt.withdraw()
+            self._around.pool.submit(attempt)
+
+    def _give_up_killer(self, part: PartitionWork, killer: Work, now: float) -> None:
+        killer.trouble.reason = KILLED
+        killer.trouble.error = QueueError(
+            f"{part.info}@{killer.record.offset}: the process of its handler was killed while this message was the "
+            "only one under way; find out why before it is replayed"
+        )
+        if accepted := self._around.giving_up.judge(part, 0, [killer], now):
+            self._unsettle(part, accepted)
+        else:
+            part.accuse(killer.record.offset)
+
+    def _unsettle(self, part: PartitionWork, works: list[Work]) -> None:
+        if works:
+            self._unsettled.setdefault(part.info.place, (part, []))[1].extend(works)
+
+    def _read(self, now: float) -> None:
+        """Poll, as far as there is room; wait for handlers where there is none, or nothing to read."""
+        is_busy = self._is_busy
+        full = {place for place, part in self._parts.items() if part.is_full}
+        if self._parts and len(full) == len(self._parts):
+            self._be_heard(now)
+            self._wait(now)
+            self._around.stopwatch.spent_on("back_pressure")
+            return
+        self._pause_only(full)
+        got = self._poll(0 if is_busy or self._around.changed.is_set() else self._poll_ms(now))
+        self._around.stopwatch.spent_on("poll")
+        if is_busy and not got:
+            self._wait(now)
+            self._around.stopwatch.spent_on("process")
+        elif not is_busy and not got:
+            self._around.progressed()
+
+    def _poll_ms(self, now: float) -> int:
+        """Until something that waits is due."""
+        due = [due for part in self._parts.values() if (due := part.next_due(now)) is not None]
+        interval_ms = self._around.plan().poll_interval_ms
+        return min(interval_ms, max(0, round((min(due) - now) * 1000))) if due else interval_ms
+
+    def _wait(self, now: float) -> None:
+        """For the end of an attempt, in vain for no longer than is good for everything else."""
+        changed = self._around.changed
+        if changed.wait(_HELP_AFTER_S):
+            return
+        now = self._clock.monotonic()
+        for part in self._parts.values():
+            if part.attempt is not None and part.attempt.is_slow(now):
+                self._around.pool.help(part.attempt)
+        if self._around.pool.is_stuck:
+            raise HandlersStuck(
+                f"{self._around.pool.overruns} handlers overran their time and still run, so that none can be started; "
+                "end this process, and give what they wait for a time-out"
+            )
+        longest_s = min(_LONGEST_WAIT_S, self._around.plan().poll_interval_ms / 1000)
+        changed.wait(longest_s if self._is_busy else min(longest_s, self._poll_ms(now) / 1000))
+
+    def _be_heard(self, now: float) -> None:
+        """Poll with all partitions paused, now and then."""
+        if now - self._polled_at >= self._silence_s:
+            self._pause_only(self.held)
+            # Gives only what a partition brings that the group gave us just now.
+            self._poll(0)
+
+    def _poll(self, duration_ms: int) -> bool:
+        """Whether there was something, which is in the intake of its partition now."""
+        records = self._consumer.poll(duration_ms)
+        self._polled_at = self._clock.monotonic()
+        if not records:
+            return False
+        self._around.counter.add("polled", len(records))
+        if len(self._parts) == 1:
+            [part] = self._parts.values()
+            part.offer(records)
+        else:
+            for place, those in _by_place(records):
+                self._parts[place].offer(those)
+        return True
+
+    def _drain(self, parts: list[PartitionWork], deadline: float) -> bool:
+        """Bring what these have under way to an end. False when that took longer than to `deadline`."""
+        commits_first = self._around.settling.commits_first
+        for part in parts:
+            if part.attempt is not None and not commits_first:
+                part.attempt.withdraw()
+        is_done = True
+        for part in parts:
+            while part.attempt is not None or (commits_first and part.open):
+                now = self._clock.monotonic()
+                if part.attempt is None:
+                    if (attempt := part.begin(now, take_new=False)) is None:
+                        break
+                    self._around.pool.submit(attempt)
+                elif part.attempt.is_over:
+                    self._conclude(part, now)
+                elif now >= deadline:
+                    is_done = False
+                    break
+                else:
+                    self._around.changed.wait(min(_LONGEST_WAIT_S, deadline - now))
+                    self._around.changed.clear()
+                    self._look_at(part, self._clock.monotonic())
+            self._unsettle(part, part.take_succeeded())
+        return is_done
+
+    def _settle(self, deadline: float | None = None) -> None:
+        finished = list(self._unsettled.values())
+        self._unsettled.clear()
+        if finished:
+            self._is_settling = True
+            self._around.stopwatch.spent_on("process")
+            self._around.settling.settle(self._consumer, finished, deadline)
+            self._around.stopwatch.spent_on("commit")
+            self._is_settling = False
+            self._around.progressed()
+        self._settled_at = self._clock.monotonic()
+
+    def _forget(self, partitions: frozenset[ProviderPartition]) -> None:
+        for place in partitions:
+            self._unsettled.pop(place, None)
+            self._around.giving_up.forget(place)
+            self._around.stalls.forget(place)
+            if self._around.states is not None:
+                self._around.states.forget(place)
+            if (part := self._parts.pop(place, None)) is not None:
+                self._replace(part.close())
+        self._paused -= partitions
+        self._around.settling.forget(partitions)
+
+    def _replace(self, runs: Iterable[Run]) -> None:
+        for run in runs:
+            self._around.pool.replace(run)
+
+    def _pause_only(self, places: Collection[ProviderPartition]) -> None:
+        wanted = set(places)
+        if more := wanted - self._paused:
+            self._consumer.pause(more)
+        if fewer := self._paused - wanted:
+            self._consumer.resume(fewer)
+        self._paused = wanted
+
+
+def _by_place(records: list[Record]) -> Iterable[tuple[ProviderPartition, list[Record]]]:
+    """Runs of one partition's."""
+    start = 0
+    for index in range(1, len(records) + 1):
+        if index == len(records) or not are_together(records[index - 1], records[index]):
+            yield place_of(records[start]), records[start:index]
+            start = index
