@@ -8,7 +8,9 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from queueapi.choices import LetterState, OperationState
-from queueapi.models import AuditEntry, DeadLetter, Operation, Queue, Tenant
+from queueapi.models import AuditEntry, DeadLetter, DeadLetterGroup, Operation, Queue, Tenant
+from queueapi.selectors.dead_letters import letters_for_lists
+from queueapi.selectors.letter_filter import LetterFilter
 
 
 def _text(label: str, method: str, placeholder: str) -> django_filters.CharFilter:
@@ -46,25 +48,50 @@ class QueueFilter(django_filters.FilterSet):
         return rows.filter(Q(name__icontains=value) | Q(topic__icontains=value))
 
 
-class LetterFilter(django_filters.FilterSet):
-    q = _text("Search", "search", "Topic, key, id…")
-    error = _text("Error", "by_error", "Class or message…")
+def _time(label: str) -> django_filters.DateTimeFilter:
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+    return django_filters.DateTimeFilter(label=label, widget=widget)
+
+
+class LetterListFilter(django_filters.FilterSet):
+    """What the address asks for, as a `LetterFilter`."""
+
+    q = django_filters.CharFilter(
+        label="Search",
+        widget=forms.TextInput(
+            attrs={"type": "search", "placeholder": "Error, topic, key, id…", "autocomplete": "off"}
+        ),
+    )
     queue = QueueChoiceFilter(queryset=Queue.objects.select_related("tenant"), empty_label="Any queue")
     tenant = django_filters.ModelChoiceFilter(queryset=Tenant.objects.all(), empty_label="Any tenant")
+    since = _time("Failed since (UTC)")
+    until = _time("Failed before (UTC)")
     state = django_filters.ChoiceFilter(choices=LetterState, widget=forms.HiddenInput)
+    group = django_filters.ModelChoiceFilter(queryset=DeadLetterGroup.objects.all(), widget=forms.HiddenInput)
+    error = django_filters.CharFilter(widget=forms.HiddenInput)
 
     class Meta:
         model = DeadLetter
         fields: list[str] = []
 
-    def search(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        text = Q(topic__icontains=value) | Q(handler__icontains=value) | Q(exception_message__icontains=value)
-        exact = _as_uuid(value)
-        return rows.filter(text | Q(pk=exact) | Q(key=exact) if exact else text)
+    @property
+    def wanted(self) -> LetterFilter:
+        """What makes no sense is left out."""
+        self.form.is_valid()
+        given: dict[str, Any] = self.form.cleaned_data
+        return LetterFilter(
+            queue=getattr(given.get("queue"), "pk", None),
+            tenant=getattr(given.get("tenant"), "pk", None),
+            state=LetterState(given["state"]) if given.get("state") else None,
+            group=getattr(given.get("group"), "pk", None),
+            fingerprint=given.get("error") or "",
+            text=given.get("q") or "",
+            since=given.get("since"),
+            until=given.get("until"),
+        )
 
-    def by_error(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        text = Q(exception_class__icontains=value) | Q(exception_message__icontains=value)
-        return rows.filter(text | Q(fingerprint=value.lower()))
+    def filter_queryset(self, _rows: QuerySet[Any]) -> QuerySet[Any]:
+        return letters_for_lists(self.wanted)
 
 
 class OperationFilter(django_filters.FilterSet):

@@ -8,7 +8,10 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 
+from queueapi.actions.pauses import LONGEST_REASON
 from queueapi.models import Queue, Tenant
+
+_WHOLE_QUEUE = ("", "The whole queue")
 
 
 class SignInForm(AuthenticationForm):
@@ -56,3 +59,34 @@ class PublishForm(forms.Form):
             except (ValueError, RecursionError) as error:
                 self.add_error("payload", ValidationError(f"This is not JSON: {error}. Mend it, or send it as text."))
         return values
+
+
+class PauseForm(forms.Form):
+    """What shall stand still, and why."""
+
+    what = forms.ChoiceField(label="Pause", required=False)
+    reason = forms.CharField(
+        max_length=LONGEST_REASON,
+        help_text="Whoever finds it paused reads this.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "Billing is being moved until 15:00"}),
+    )
+
+    def __init__(self, queue: Queue, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        what = self.fields["what"]
+        assert isinstance(what, forms.ChoiceField)  # noqa: S101 (for the type checker)
+        only = queue.only_tenant_id
+        self._tenants = {str(tenant.pk): tenant for tenant in Tenant.objects.all()} if only is None else {}
+        what.choices = [
+            _WHOLE_QUEUE,
+            ("One tenant's messages", [(key, tenant.name) for key, tenant in self._tenants.items()]),
+            ("One partition", [(str(number), f"Partition {number}") for number in range(queue.partitions)]),
+        ]
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """As `pause_queue` wants it."""
+        what = self.cleaned_data["what"]
+        if what in self._tenants:
+            return {"tenant": self._tenants[what]}
+        return {"partition": int(what)} if what else {}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import django_filters
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Paginator
 from django.db.models import Count, F, QuerySet, TextChoices
 from django.db.models.expressions import OrderBy
 from django.http import QueryDict
@@ -28,12 +28,13 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One state as a quick filter. An empty value: all of them."""
+    """One state as a quick filter. An empty value: all of them. Where `is_exact` is False there are more."""
 
     value: str
     label: str
     number: int
     is_current: bool
+    is_exact: bool = True
 
 
 class ListPage(TemplateView):
@@ -53,7 +54,7 @@ class ListPage(TemplateView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         filters = self.filter_class(self.request.GET, queryset=self.all_rows(), request=self.request)
-        page = self._page(self._sorted(filters.qs))
+        page = self.paginator(filters, self._sorted(filters.qs)).get_page(self.request.GET.get("page"))
         page.object_list = cast(Any, list(self.present(page.object_list)))
         return super().get_context_data(
             **kwargs,
@@ -61,31 +62,34 @@ class ListPage(TemplateView):
             is_filtered=self._is_filtered(),
             page=page,
             page_sizes=PAGE_SIZES,
-            sort=self._sort(),
-            tabs=self._tabs(),
+            sort=self.sort(),
+            tabs=self.tabs(),
             is_empty=not page.paginator.count and not self.all_rows().exists(),
         )
 
     def _is_filtered(self) -> bool:
         return any(self.request.GET.get(name) for name in self.filter_class.base_filters)
 
-    def _page(self, rows: QuerySet[Any]) -> Page[Any]:
-        asked = self.request.GET.get("size", "")
-        size = int(asked) if asked in {str(size) for size in PAGE_SIZES} else PAGE_SIZES[0]
-        return Paginator(rows, size).get_page(self.request.GET.get("page"))
+    def paginator(self, filters: django_filters.FilterSet, rows: QuerySet[Any]) -> "Paginator[Any]":  # noqa: ARG002
+        """Pages of the rows. Where counting them takes long, `filters` may tell another way."""
+        return Paginator(rows, self.page_size())
 
-    def _sort(self) -> Sort:
+    def page_size(self) -> int:
+        asked = self.request.GET.get("size", "")
+        return int(asked) if asked in {str(size) for size in PAGE_SIZES} else PAGE_SIZES[0]
+
+    def sort(self) -> Sort:
         asked = self.request.GET.get("sort", "")
         column = asked.removeprefix("-")
         return Sort(column, asked.startswith("-")) if column in self.columns else self.default_sort
 
     def _sorted(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """The primary key decides ties: a row is on one page only."""
-        sort = self._sort()
+        sort = self.sort()
         field = F(self.columns[sort.column])
         return rows.order_by(OrderBy(field, descending=sort.descending, nulls_last=True), "-pk")
 
-    def _tabs(self) -> list[Tab]:
+    def tabs(self) -> list[Tab]:
         """How many rows of each state the other filters leave."""
         if self.states is None:
             return []
@@ -93,11 +97,16 @@ class ListPage(TemplateView):
         current = others.pop("state", [""])[-1]
         rows = self.filter_class(others, queryset=self.all_rows(), request=self.request).qs
         numbers = dict(rows.order_by().values_list("state").annotate(number=Count("pk")))
-        every = Tab("", "All", sum(numbers.values()), not current)
-        return [
-            every,
-            *(
-                Tab(state.value, str(state.label), numbers.get(state.value, 0), current == state.value)
-                for state in self.states
-            ),
-        ]
+        return make_tabs(self.states, numbers, current)
+
+
+def make_tabs(
+    states: type[TextChoices], numbers: Mapping[str, int], current: str, *, is_exact: bool = True
+) -> list[Tab]:
+    """All of them first, then each state."""
+    every = Tab("", "All", sum(numbers.values()), not current, is_exact)
+    each = (
+        Tab(state.value, str(state.label), numbers.get(state.value, 0), current == state.value, is_exact)
+        for state in states
+    )
+    return [every, *each]

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.urls import reverse
+from django.utils import timezone
 
-from console.templatetags.console import age_text, number, rate
+from console.templatetags.console import age_text, duration, number, rate
 from queueapi.choices import LetterState, OperationState, Tone
 from queueapi.selectors.overview import Overview
 from queueapi.selectors.queues import QueueFigures
@@ -21,7 +22,8 @@ class Problem:
 
 def problems(seen: Overview) -> list[Problem]:
     """Worst first. Nothing: all is well. Figures that are too old are the page's banner, and accuse nobody here."""
-    found = [*_processes(seen), *_hosts(seen), *_letters(seen), *_operations(seen), *_lag(seen)]
+    kinds = (_processes, _hosts, _consumers, _pauses, _letters, _operations, _lag)
+    found = (problem for kind in kinds for problem in kind(seen))
     return sorted(found, key=lambda problem: problem.tone != Tone.BAD)
 
 
@@ -35,6 +37,21 @@ def _processes(seen: Overview) -> Iterator[Problem]:
 def _hosts(seen: Overview) -> Iterator[Problem]:
     if seen.queue_count and not seen.live_hosts:
         yield Problem(Tone.BAD, "No consumer host is alive: messages wait unread.", "#hosts", "See hosts")
+
+
+def _consumers(seen: Overview) -> Iterator[Problem]:
+    for one in seen.troubled_consumers:
+        state = f"{one.state_choice.label.lower()} for {duration(timezone.now() - one.since)}"
+        text = f"{one.queue.name}: the consumer of {one.what} has been {state}: {one.reason}."
+        yield Problem(Tone.BAD, text, f"{reverse('queue', args=[one.queue_id])}#consumers", "See its consumers")
+
+
+def _pauses(seen: Overview) -> Iterator[Problem]:
+    for pause in seen.pauses:
+        tone = Tone.BAD if pause.is_by_system else Tone.WARN
+        state = f"paused by {pause.paused_by} {age_text(pause.paused_at)}"
+        text = f"{pause.queue.name}: {pause.what} was {state}: {pause.reason}."
+        yield Problem(tone, text, f"{reverse('queue', args=[pause.queue_id])}#pauses", "See its pauses")
 
 
 def _letters(seen: Overview) -> Iterator[Problem]:

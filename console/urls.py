@@ -5,7 +5,7 @@ from django.urls import URLPattern, include, path
 
 from console.access import View, staff_only
 from console.forms import SignInForm
-from console.views import audit, dead_letters, operations, overview, queues
+from console.views import audit, dead_letters, letter_decisions, operations, overview, queues
 from queueapi.rest.health import health
 
 
@@ -26,10 +26,16 @@ urlpatterns = [
     page("", overview.show_overview, "overview"),
     page("queues/", queues.QueueList.as_view(), "queues"),
     page("queues/<uuid:pk>/", queues.show_queue, "queue"),
+    page("queues/<uuid:pk>/pause/", queues.pause, "pause_queue"),
+    page("queues/<uuid:pk>/pauses/<int:pause>/resume/", queues.resume, "resume_queue"),
     page("dead-letters/", dead_letters.LetterList.as_view(), "dead_letters"),
-    page("dead-letters/replay/", dead_letters.replay_selected, "replay_letters"),
+    page("dead-letters/replay/", letter_decisions.replay_selected, "replay_letters"),
+    page("dead-letters/discard/", letter_decisions.discard_selected, "discard_letters"),
+    page("dead-letters/restore/", letter_decisions.restore_selected, "restore_letters"),
+    page("dead-letters/groups/<int:pk>/note/", dead_letters.write_group_note, "note_group"),
     page("dead-letters/<uuid:pk>/", dead_letters.show_letter, "dead_letter"),
     page("dead-letters/<uuid:pk>/replay/", dead_letters.replay_letter, "replay_letter"),
+    page("dead-letters/<uuid:pk>/note/", dead_letters.write_note, "note_letter"),
     page("dead-letters/<uuid:pk>/payload/", dead_letters.download_payload, "letter_payload"),
     page("operations/", operations.OperationList.as_view(), "operations"),
     page("operations/<uuid:pk>/", operations.show_operation, "operation"),

@@ -8,3 +8,6 @@ class QueueApiConfig(AppConfig):
 
     def ready(self) -> None:
         from queueapi import checks  # noqa: F401 registers the checks
+        from queueapi.handlers import load_handlers
+
+        load_handlers()

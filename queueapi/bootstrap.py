@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from django.core.management import call_command
 
@@ -10,8 +11,11 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.queues import create_queue, provision_metrics, provision_queue
 from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.actions.users import ensure_administrator
+from queueapi.config import config
 from queueapi.models import Queue
+from queuecore.config.queue_tree import RuleEngineSettings
 from queuecore.errors import CorruptLog
+from queuecore.topics import MAIN_QUEUE
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +26,8 @@ def bootstrap(password: str) -> None:
     """Migrate the database, create the system's queue, its topics, and the first administrator."""
     call_command("migrate", verbosity=0, interactive=False)
     system = ensure_system_tenant()
-    if not Queue.objects.filter(tenant=system, name="Main").exists():
-        create_queue(SYSTEM, system, name="Main", topic="tb_rule_engine", handler="log")
+    if not Queue.objects.filter(tenant=system, name=MAIN_QUEUE).exists():
+        create_queue(SYSTEM, system, name=MAIN_QUEUE, handler="log", **_main_options(config().queue.rule_engine))
     steps: list[Callable[[], None]] = [partial(provision_queue, queue) for queue in Queue.objects.all()]
     for step in (provision_metrics, *steps):
         try:
@@ -31,3 +35,18 @@ def bootstrap(password: str) -> None:
         except CorruptLog as error:
             logger.error("%s; the rest starts without it", error)
     ensure_administrator(ADMINISTRATOR, password)
+
+
+def _main_options(settings: RuleEngineSettings) -> dict[str, Any]:
+    """How the rule engine's queue begins. Later it is changed like any other."""
+    return {
+        "topic": settings.topic,
+        "partitions": settings.partitions,
+        "pack_processing_timeout_ms": settings.pack_processing_timeout_ms,
+        "submit_strategy": settings.submit_strategy.type,
+        "batch_size": settings.submit_strategy.batch_size,
+        "processing_strategy": settings.processing_strategy.type,
+        "retries": settings.max_retries,
+        "dlq_enabled": settings.dlq.enabled,
+        "dlq_topic": settings.dlq.topic,
+    }

@@ -13,6 +13,9 @@ RUN_OPERATION = "workers.run_operation"
 SWEEP_OPERATIONS = "workers.sweep_operations"
 SAMPLE_OFFSETS = "workers.sample_offsets"
 RUN_PIPELINE = "workers.run_pipeline"
+PURGE_LETTERS = "workers.purge_letters"
+
+HOUR_S = 3600
 
 
 def celery_settings(config: Config) -> dict[str, Any]:
@@ -53,5 +56,6 @@ def _schedule(config: Config) -> dict[str, Any]:
             (SAMPLE_OFFSETS, config.sample_interval_s),
             (RUN_PIPELINE, config.pipeline_interval_s),
             (SWEEP_OPERATIONS, 10),
+            (PURGE_LETTERS, HOUR_S),
         )
     }

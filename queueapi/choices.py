@@ -42,6 +42,32 @@ class LetterState(models.TextChoices):
         return _LETTER_TONES[self]
 
 
+class ReplayItemState(models.TextChoices):
+    """`arrived` is sent as well: the target was looked through after a crash, and has the message."""
+
+    PENDING = "pending", "Pending"
+    SENT = "sent", "Sent"
+    ARRIVED = "arrived", "Arrived"
+    SUCCEEDED = "succeeded", "Succeeded"
+    FAILED = "failed", "Failed again"
+    SKIPPED = "skipped", "Skipped"
+
+    @property
+    def tone(self) -> Tone:
+        return _REPLAY_ITEM_TONES[self]
+
+
+class LedgerAction(models.TextChoices):
+    """What people and the system do to letters."""
+
+    REPLAY = "replay", "Replayed"
+    EDIT = "edit", "Edited"
+    DISCARD = "discard", "Discarded"
+    RESTORE = "restore", "Restored"
+    NOTE = "note", "Noted"
+    PURGE = "purge", "Removed for their age"
+
+
 class ProcessState(models.TextChoices):
     RUNNING = "running", "Running"
     RESTARTING = "restarting", "Restarting"
@@ -52,10 +78,31 @@ class ProcessState(models.TextChoices):
         return _PROCESS_TONES[self]
 
 
+class ConsumerState(models.TextChoices):
+    WAITING = "waiting", "Waiting for a partition"
+    RUNNING = "running", "Running"
+    PAUSED = "paused", "Paused"
+    STALLED = "stalled", "Stalled"
+    STANDING_STILL = "standing_still", "Standing still"
+
+    @property
+    def tone(self) -> Tone:
+        return _CONSUMER_TONES[self]
+
+
 # Tuples, not sets: they become part of database constraints, whose order must not vary.
 FINAL_OPERATION_STATES: Final = (OperationState.SUCCEEDED, OperationState.FAILED, OperationState.CANCELLED)
+PAUSABLE_OPERATION_STATES: Final = (OperationState.PENDING, OperationState.RUNNING)
+# From each state, the states that may follow it. Given back by a replay that did not send it, a letter is open again.
 # One that failed again lives on as the letter its replay became: replaying both would send the message twice.
-REPLAYABLE_LETTER_STATES: Final = (LetterState.OPEN,)
+LEGAL_LETTER_CHANGES: Final = {
+    LetterState.OPEN: (LetterState.REPLAYING, LetterState.DISCARDED),
+    LetterState.REPLAYING: (LetterState.OPEN, LetterState.REPLAYED, LetterState.FAILED_AGAIN),
+    LetterState.REPLAYED: (),
+    LetterState.FAILED_AGAIN: (),
+    LetterState.DISCARDED: (LetterState.OPEN,),
+}
+TROUBLED_CONSUMER_STATES: Final = (ConsumerState.STALLED, ConsumerState.STANDING_STILL)
 
 _OPERATION_TONES: Final = {
     OperationState.PENDING: Tone.QUIET,
@@ -72,8 +119,23 @@ _LETTER_TONES: Final = {
     LetterState.FAILED_AGAIN: Tone.WARN,
     LetterState.DISCARDED: Tone.QUIET,
 }
+_REPLAY_ITEM_TONES: Final = {
+    ReplayItemState.PENDING: Tone.QUIET,
+    ReplayItemState.SENT: Tone.BUSY,
+    ReplayItemState.ARRIVED: Tone.BUSY,
+    ReplayItemState.SUCCEEDED: Tone.GOOD,
+    ReplayItemState.FAILED: Tone.WARN,
+    ReplayItemState.SKIPPED: Tone.QUIET,
+}
 _PROCESS_TONES: Final = {
     ProcessState.RUNNING: Tone.GOOD,
     ProcessState.RESTARTING: Tone.BAD,
     ProcessState.STOPPED: Tone.QUIET,
+}
+_CONSUMER_TONES: Final = {
+    ConsumerState.WAITING: Tone.QUIET,
+    ConsumerState.RUNNING: Tone.GOOD,
+    ConsumerState.PAUSED: Tone.WARN,
+    ConsumerState.STALLED: Tone.BAD,
+    ConsumerState.STANDING_STILL: Tone.BAD,
 }

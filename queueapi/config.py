@@ -49,14 +49,21 @@ class Config:
     spark_master: str = setting(
         "local[*]", "Where Spark jobs run: `local[*]` or `spark://host:7077`.", alias="SPARK_MASTER"
     )
+    handlers: tuple[str, ...] = setting(
+        (), "Modules, such as `shop.handlers`, that register handlers of your own; web and workers import them."
+    )
     sample_interval_s: int = setting(5, "How often offsets are sampled, in seconds.", minimum=1)
     pipeline_interval_s: int = setting(10, "How often the Spark job runs, in seconds.", minimum=1)
+    letter_retention_days: int = setting(
+        90, "After how many days dead letters are removed from the index.", minimum=1
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting("INFO", "The least that is logged.")
     queue: QueueSettings = field(default=QueueSettings(), metadata=section())
 
     def check(self) -> None:
         """ConfigurationError, listing everything wrong, where values are not usable or do not go together."""
-        if problems := [*self._production_problems(), *self._address_problems(), *self._queue_problems()]:
+        checks = (self._production_problems, self._address_problems, self._module_problems, self._queue_problems)
+        if problems := [problem for check in checks for problem in check()]:
             raise ConfigurationError("; ".join(problems))
 
     def _production_problems(self) -> Iterator[str]:
@@ -84,6 +91,11 @@ class Config:
         for origin in self.trusted_origins:
             if not _ORIGIN.fullmatch(origin):
                 yield f"SWITCHYARD_TRUSTED_ORIGINS: '{origin}' must be scheme://host, as https://switchyard.example.org"
+
+    def _module_problems(self) -> Iterator[str]:
+        for name in self.handlers:
+            if not all(part.isidentifier() for part in name.split(".")):
+                yield f"SWITCHYARD_HANDLERS: '{name}' is no module's name; use one such as shop.handlers"
 
     def _queue_problems(self) -> Iterator[str]:
         if self.queue.type == "in-memory":

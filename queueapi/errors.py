@@ -13,6 +13,12 @@ class NotReplayable(ActionError):
     code = "not_replayable"
 
 
+class NotChangeable(ActionError):
+    """Letters that somebody else has changed meanwhile, or that are in no state to be changed so."""
+
+    code = "not_changeable"
+
+
 class AlreadyFinal(ActionError):
     code = "already_final"
 

@@ -1,3 +1,3 @@
 """What all tests share."""
 
-pytest_plugins = ["tests.services"]
+pytest_plugins = ["tests.services", "tests.databases"]

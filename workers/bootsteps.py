@@ -38,10 +38,21 @@ class ConsumerHostStep(bootsteps.StartStopStep):
         logger.info("consumer host %s started in worker %s", service_id(), worker.hostname)
 
     def stop(self, worker: Any) -> None:
-        """Warm shutdown: the message at hand is finished and committed."""
+        """Warm shutdown (SIGTERM): messages at hand are finished and committed. A SIGQUIT meanwhile ends the wait."""
         if self._host is not None:
-            self._host.stop()
+            self._host.stop(gives_way=_is_cold)
             logger.info("consumer host of %s stopped", worker.hostname)
+
+    def terminate(self, worker: Any) -> None:
+        """Cold shutdown (SIGQUIT): at once."""
+        if self._host is not None:
+            self._host.give_way()
+            logger.info("consumer host of %s gave way; what was at hand is delivered again", worker.hostname)
+
+
+def _is_cold() -> bool:
+    """Celery's handler of SIGQUIT sets this, also while steps are being stopped."""
+    return state.should_terminate not in (None, False)
 
 
 def _end_worker(reason: str) -> None:

@@ -1,31 +1,43 @@
-"""Hosting consumers: one thread per partition, kept in step with the configuration in the database."""
+"""Hosting consumers, kept in step with the configuration in the database."""
 
 import logging
 import os
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+from uuid import UUID
 
 from django.db import Error as DatabaseError
 from django.db import close_old_connections, connections
 
 from queueapi import runtime
-from queueapi.actions.processes import leave, renew_lease
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.pauses import LONGEST_REASON, pause_queue
+from queueapi.actions.processes import leave, record_standings, renew_lease
+from queueapi.addressing import QueueAddresses
+from queueapi.config import config
 from queueapi.models import Queue
-from queuecore.consuming.handlers import find_handler
-from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
-from queuecore.errors import UnknownHandler
-from queuecore.processing import RetryFailed
-from queuecore.topics import ServiceType
-from workers import handlers
+from queuecore.consuming.marks import FileMarks
+from queuecore.errors import QueueError
+from queuecore.queues.composing import Composer
+from workers.consumers import DRAIN_S, Equipment, HostedConsumer, Wanted
 from workers.hosted import Hosted
 from workers.letters import LetterIndexer
-from workers.outcomes import LetterOutcomes
+from workers.wanting import wanted_consumers
 
 logger = logging.getLogger(__name__)
 
-RECONCILE_S = 2.0
-STOP_TIMEOUT_S = 20.0
+RECONCILE_S: Final = 1.0
+HEARTBEAT_S: Final = 3.0
+# What leaving groups may take beyond what handlers may.
+LEAVING_S: Final = 5.0
+# Of who gives way at once: time to leave the groups, so that others need not wait for them.
+GIVING_WAY_S: Final = 1.0
+_LOOK_S: Final = 0.1
+
+Key = tuple[UUID, str]
 
 
 class ConsumerHost:
@@ -35,28 +47,67 @@ class ConsumerHost:
         self._service_id = service_id
         self._on_death = on_death
         self._stopping = threading.Event()
-        self._consumers: dict[ConsumedPartition, Hosted] = {}
+        self._addresses = QueueAddresses(config().queue.partitions.hash_function_name)
+        self._marks = FileMarks(config().folder("marks"))
+        self._queues: dict[UUID, Queue] = {}
+        self._consumers: dict[Key, HostedConsumer] = {}
+        # No longer wanted, and on their way out.
+        self._leaving: list[HostedConsumer] = []
         self._indexers: dict[str, Hosted] = {}
-        self._refused: set[str] = set()
+        # Queues that cannot be consumed as they are, and why: said once.
+        self._refused: dict[UUID, str] = {}
+        self._heartbeat_at = float("-inf")
         self._thread = threading.Thread(target=self._run, name="consumer-host", daemon=True)
 
     def start(self) -> None:
-        handlers.register_all()
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop all loops at once, then wait for each: the slowest one's message decides how long it takes."""
+    def stop(self, gives_way: Callable[[], bool] = lambda: False) -> None:
+        """Nothing more is handed over; what is under way is finished and committed, all at once and under one deadline.
+        As soon as `gives_way` says so, nothing is waited for any more."""
+        deadline = time.monotonic() + DRAIN_S
         self._stopping.set()
-        self._thread.join(STOP_TIMEOUT_S)
-        for hosted in self._everything():
-            hosted.stop()
-        for hosted in self._everything():
-            hosted.join(STOP_TIMEOUT_S)
+        self._stop_all(deadline)
+        self._thread.join(LEAVING_S)
+        # What its last round began.
+        self._stop_all(deadline)
+        while not self._wait_for_end(_LOOK_S) and time.monotonic() < deadline + LEAVING_S:
+            if gives_way():
+                self._give_way()
+                break
+        self._leave()
+        runtime.close_provider()
+
+    def give_way(self) -> None:
+        """Stop at once: nothing under way is waited for or committed, and comes again elsewhere."""
+        self._stopping.set()
+        self._give_way()
+        self._leave()
+
+    def _stop_all(self, deadline: float) -> None:
+        for consumer in self._everyone():
+            consumer.stop(max(0.0, deadline - time.monotonic()))
+        for indexer in self._indexers.values():
+            indexer.stop()
+
+    def _give_way(self) -> None:
+        for consumer in self._everyone():
+            consumer.abandon()
+        for indexer in self._indexers.values():
+            indexer.stop()
+        self._wait_for_end(GIVING_WAY_S)
+
+    def _wait_for_end(self, timeout_s: float) -> bool:
+        """Whether everything has ended in this time."""
+        deadline = time.monotonic() + timeout_s
+        everything: list[HostedConsumer | Hosted] = [*self._everyone(), *self._indexers.values()]
+        return all(one.wait_for_end(max(0.0, deadline - time.monotonic())) for one in everything)
+
+    def _leave(self) -> None:
         try:
             leave(self._service_id)
         except DatabaseError as error:
             logger.warning("could not take leave, the lease will run out by itself: %s", error)
-        runtime.close_provider()
 
     def _run(self) -> None:
         try:
@@ -73,55 +124,91 @@ class ConsumerHost:
         """One round. A database that is away is waited for; what is consumed goes on meanwhile."""
         try:
             close_old_connections()
-            self._reconcile(list(Queue.objects.select_related("tenant")))
-            renew_lease(self._service_id, socket.gethostname(), os.getpid(), len(self._consumers))
+            self._write_pauses()
+            self._reconcile()
         except DatabaseError as error:
             logger.warning("cannot read the configuration, the consumers go on as they are: %s", error)
             connections.close_all()
-        if dead := [hosted.name for hosted in self._everything() if hosted.is_dead]:
-            self._on_death(f"the thread of {dead[0]} is gone")
+        for consumer in self._everyone():
+            consumer.look()
+        self._leaving = [one for one in self._leaving if not one.wait_for_end(0)]
+        self._tell()
+        self._check_alive()
+
+    def _write_pauses(self) -> None:
+        """What paused itself stays so, whoever restarts, until somebody lifts it."""
+        for (queue_id, _), consumer in self._consumers.items():
+            for partition, reason in consumer.new_pauses().items():
+                pause_queue(SYSTEM, self._queues[queue_id], partition=partition, reason=reason[:LONGEST_REASON])
+                consumer.pause_written(partition)
+
+    def _reconcile(self) -> None:
+        """Stop what the configuration no longer wants, change what it wants otherwise, start what is not there."""
+        queues = list(Queue.objects.select_related("tenant").prefetch_related("pauses"))
+        self._queues = {queue.id: queue for queue in queues}
+        self._addresses.update(queues)
+        wanted = {(one.queue_id, one.plan.group): one for queue in queues for one in self._wanted(queue)}
+        for key in self._consumers.keys() - wanted.keys():
+            consumer = self._consumers.pop(key)
+            consumer.stop(DRAIN_S)
+            self._leaving.append(consumer)
+        for key, one in wanted.items():
+            self._want(key, one)
+        self._index(queues)
+
+    def _wanted(self, queue: Queue) -> list[Wanted]:
+        """Nothing of a queue that nobody could consume as it is: its messages wait."""
+        try:
+            wanted = wanted_consumers(queue, self._service_id)
+        except QueueError as error:
+            if self._refused.get(queue.id) != error.message:
+                logger.error("queue %s is not consumed, its messages wait: %s", queue.name, error)
+            self._refused[queue.id] = error.message
+            return []
+        self._refused.pop(queue.id, None)
+        return wanted
+
+    def _want(self, key: Key, wanted: Wanted) -> None:
+        if key in self._consumers:
+            self._consumers[key].want(wanted)
+        elif not any(one.wanted.queue_id == wanted.queue_id for one in self._leaving):
+            # Else whoever reads the queue's partitions otherwise is to be gone first.
+            self._consumers[key] = HostedConsumer(wanted, self._equipment(self._queues[wanted.queue_id]))
+
+    def _equipment(self, queue: Queue) -> Equipment:
+        composer = Composer(self._addresses.seen_by(queue.tenant_id), self._service_id)
+        return Equipment(runtime.provider(), composer, self._marks)
+
+    def _index(self, queues: Iterable[Queue]) -> None:
+        """Topics that queues no longer write to are still read: what is in them belongs into the index."""
+        partitions: dict[str, int] = {}
+        for queue in queues:
+            partitions[queue.letter_topic] = max(queue.partitions, partitions.get(queue.letter_topic, 0))
+        for topic in partitions.keys() - self._indexers.keys():
+            indexer = LetterIndexer(topic, partitions[topic], runtime.provider())
+            self._indexers[topic] = Hosted(f"letters in {topic}", indexer)
+
+    def _tell(self) -> None:
+        """That this host is there, and how its consumers are."""
+        if time.monotonic() - self._heartbeat_at < HEARTBEAT_S:
+            return
+        running = [one for one in self._consumers.values() if one.is_running]
+        partitions = sum(len(one.wanted.plan.infos) for one in running)
+        try:
+            renew_lease(self._service_id, socket.gethostname(), os.getpid(), partitions)
+            record_standings(self._service_id, [one.standing() for one in self._consumers.values()])
+        except DatabaseError as error:
+            logger.warning("cannot tell the database that this host is there: %s", error)
+            connections.close_all()
+        else:
+            self._heartbeat_at = time.monotonic()
+
+    def _check_alive(self) -> None:
+        stuck = next((one.stuck for one in self._everyone() if one.stuck is not None), None)
+        dead = next((hosted.name for hosted in self._indexers.values() if hosted.is_dead), None)
+        if reason := f"the thread of {dead} is gone" if dead else stuck and stuck.message:
+            self._on_death(reason)
             self._stopping.set()
 
-    def _everything(self) -> list[Hosted]:
-        return [*self._consumers.values(), *self._indexers.values()]
-
-    def _reconcile(self, queues: list[Queue]) -> None:
-        """Stop what the configuration no longer wants as it is, start what it wants and is not there."""
-        wanted = {spec for queue in queues if self._has_handler(queue) for spec in consumed_partitions(queue)}
-        for spec in self._consumers.keys() - wanted:
-            hosted = self._consumers.pop(spec)
-            hosted.stop()
-            hosted.join(STOP_TIMEOUT_S)
-        for spec in wanted - self._consumers.keys():
-            loop = PartitionLoop(spec, runtime.provider(), find_handler(spec.handler), LetterOutcomes())
-            self._consumers[spec] = Hosted(f"{spec.queue}[{spec.info.partition}]", loop)
-        for queue in queues:
-            if str(queue.id) not in self._indexers:
-                indexer = LetterIndexer(queue.partition_infos(), runtime.provider())
-                self._indexers[str(queue.id)] = Hosted(f"letters of {queue.name}", indexer)
-
-    def _has_handler(self, queue: Queue) -> bool:
-        try:
-            find_handler(queue.handler)
-        except UnknownHandler as error:
-            if queue.handler not in self._refused:
-                logger.error("queue %s is not consumed, its messages wait: %s", queue.name, error)
-                self._refused.add(queue.handler)
-            return False
-        return True
-
-
-def consumed_partitions(queue: Queue) -> list[ConsumedPartition]:
-    retry = RetryFailed(queue.retries, queue.retry_pause_ms, queue.max_retry_pause_ms)
-    return [
-        ConsumedPartition(
-            queue_id=str(queue.id),
-            queue=queue.name,
-            service_type=ServiceType(queue.service_type),
-            info=info,
-            handler=queue.handler,
-            poll_interval_ms=queue.poll_interval_ms,
-            retry=retry,
-        )
-        for info in queue.partition_infos()
-    ]
+    def _everyone(self) -> Sequence[HostedConsumer]:
+        return [*self._consumers.values(), *self._leaving]

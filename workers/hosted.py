@@ -8,12 +8,9 @@ from django.db import connections
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import QueueError
+from workers.backoff import BackOff
 
 logger = logging.getLogger(__name__)
-
-FIRST_BACKOFF_S = 1.0
-LONGEST_BACKOFF_S = 30.0
-STEADY_AFTER_S = 60.0
 
 
 class Loop(Protocol):
@@ -23,15 +20,14 @@ class Loop(Protocol):
 
 
 class Hosted:
-    """Whatever a loop raises, it alone stands still for a while and is run again: one partition's damage must not
-    stop the others'."""
+    """Whatever a loop raises, it alone stands still for a while and is run again: one topic's damage must not stop the
+    others'."""
 
     def __init__(self, name: str, loop: Loop, clock: Clock = SYSTEM_CLOCK) -> None:
         self.name = name
         self._loop = loop
-        self._clock = clock
         self._stopping = threading.Event()
-        self._backoff_s = FIRST_BACKOFF_S
+        self._backoff = BackOff(clock)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -44,26 +40,28 @@ class Hosted:
         self._stopping.set()
         self._loop.stop()
 
-    def join(self, timeout_s: float) -> None:
+    def wait_for_end(self, timeout_s: float) -> bool:
         self._thread.join(timeout_s)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            started_at = self._clock.monotonic()
+            self._backoff.begin()
             try:
                 self._loop.run()
-            except QueueError as error:
-                self._stand_still(started_at, str(error))
             except Exception as error:
                 logger.debug("%s failed", self.name, exc_info=error)
-                self._stand_still(started_at, f"{type(error).__name__}: {' '.join(str(error).split())}")
+                self._stand_still(error)
             finally:
                 # A connection that failed is not used again.
                 connections.close_all()
 
-    def _stand_still(self, started_at: float, reason: str) -> None:
-        if self._clock.monotonic() - started_at >= STEADY_AFTER_S:
-            self._backoff_s = FIRST_BACKOFF_S
-        logger.error("%s stands still and tries again in %g s: %s", self.name, self._backoff_s, reason)
-        self._stopping.wait(self._backoff_s)
-        self._backoff_s = min(LONGEST_BACKOFF_S, self._backoff_s * 2)
+    def _stand_still(self, error: Exception) -> None:
+        pause_s = self._backoff.failed()
+        logger.error("%s stands still and tries again in %g s: %s", self.name, pause_s, told(error))
+        self._stopping.wait(pause_s)
+
+
+def told(error: Exception) -> str:
+    """What went wrong, in one line."""
+    return error.message if isinstance(error, QueueError) else f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -2,10 +2,12 @@
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from queueapi.models import Queue
+from queueapi.plans import consumption_plans
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.consuming.loop import ConsumedPartition
 from queuecore.groups.lag import Standing, read_standings
 from queuecore.messages import QueueMessage
 from queuecore.metrics import EVENT_VERSION, METRICS_PARTITIONS, METRICS_TOPIC
@@ -13,7 +15,6 @@ from queuecore.proto.events_pb2 import Event, OffsetSample
 from queuecore.providers.base import Provider
 from queuecore.sending import send
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
-from workers.host import consumed_partitions
 
 _ACK_TIMEOUT_S = 10
 # How many partitions a warning names.
@@ -22,22 +23,30 @@ _NAMED = 3
 logger = logging.getLogger(__name__)
 
 
+class _Consumed(NamedTuple):
+    """A partition, and the group that reads it."""
+
+    queue_id: str
+    group: str
+    info: TopicPartitionInfo
+
+
 def publish_samples(provider: Provider, service_id: str, clock: Clock = SYSTEM_CLOCK) -> int:
     """Sample every partition of every queue, asking the provider for all at once. How many were sent: those that do not
     exist, or that nobody leads at the moment, are left out with a warning."""
-    specs = [spec for queue in Queue.objects.select_related("tenant") for spec in consumed_partitions(queue)]
+    consumed = [one for queue in Queue.objects.all() for one in _consumed(queue)]
     # A group is asked about all its places: two queues whose groups are called the same stay apart by them.
     by_group: defaultdict[str, list[ProviderPartition]] = defaultdict(list)
-    for spec in specs:
-        by_group[spec.group].append(spec.info.place)
+    for one in consumed:
+        by_group[one.group].append(one.info.place)
     standings = read_standings(provider.admin(), by_group)
     now_ms = clock.now_ms()
     sends, unknown = [], []
-    for index, spec in enumerate(specs):
-        if (standing := standings[spec.group].get(spec.info.place)) is None:
-            unknown.append(spec.info.place)
+    for index, one in enumerate(consumed):
+        if (standing := standings[one.group].get(one.info.place)) is None:
+            unknown.append(one.info.place)
             continue
-        event = Event(version=EVENT_VERSION, at_ms=now_ms, service_id=service_id, offset_sample=_sample(spec, standing))
+        event = Event(version=EVENT_VERSION, at_ms=now_ms, service_id=service_id, offset_sample=_sample(one, standing))
         info = TopicPartitionInfo(METRICS_TOPIC, index % METRICS_PARTITIONS, use_internal_partition=True)
         sends.append(send(provider.producer(), info, QueueMessage(None, event.SerializeToString())))
     for future in sends:
@@ -52,13 +61,18 @@ def publish_samples(provider: Provider, service_id: str, clock: Clock = SYSTEM_C
     return len(sends)
 
 
-def _sample(spec: ConsumedPartition, standing: Standing) -> OffsetSample:
-    place = spec.info.place
+def _consumed(queue: Queue) -> Iterator[_Consumed]:
+    for plan in consumption_plans(queue, ""):
+        yield from (_Consumed(plan.queue_id, plan.group, info) for info in plan.infos)
+
+
+def _sample(consumed: _Consumed, standing: Standing) -> OffsetSample:
+    place = consumed.info.place
     return OffsetSample(
-        queue_id=spec.queue_id,
-        partition=spec.info.partition,
+        queue_id=consumed.queue_id,
+        partition=consumed.info.partition,
         topic=place.topic,
-        group=spec.group,
+        group=consumed.group,
         beginning_offset=standing.beginning,
         end_offset=standing.end,
         committed_offset=standing.committed,

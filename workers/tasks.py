@@ -1,12 +1,16 @@
 """Celery tasks: each wakes something up, none carries truth."""
 
+from datetime import timedelta
 from uuid import UUID
 
 from celery import shared_task
+from django.utils import timezone
 
 from queueapi import runtime
+from queueapi.actions.letter_retention import purge_letters
 from queueapi.actions.operations import wake_stale_operations
-from queueapi.celery_config import RUN_OPERATION, SAMPLE_OFFSETS, SWEEP_OPERATIONS
+from queueapi.celery_config import PURGE_LETTERS, RUN_OPERATION, SAMPLE_OFFSETS, SWEEP_OPERATIONS
+from queueapi.config import config
 from queueapi.identity import service_id
 from workers.operations.runner import run_operation
 from workers.sampling import publish_samples
@@ -25,3 +29,8 @@ def sweep_operations_task() -> None:
 @shared_task(name=SAMPLE_OFFSETS)
 def sample_offsets_task() -> None:
     publish_samples(runtime.provider(), service_id())
+
+
+@shared_task(name=PURGE_LETTERS)
+def purge_letters_task() -> None:
+    purge_letters(timezone.now() - timedelta(days=config().letter_retention_days))

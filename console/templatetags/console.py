@@ -7,17 +7,19 @@ from typing import Any
 from django import template
 from django.forms import BoundField
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from console.lists import Sort
 from console.payloads import show_payload
 from queueapi.config import config
+from queueapi.models import ConsumerStanding
 from queueapi.selectors.queues import Flow
 
 register = template.Library()
 
 NOTHING = "\N{EN DASH}"
+_SHARES = ("poll", "process", "back_pressure", "commit")
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -32,6 +34,12 @@ def rate(value: float | None) -> str:
     if value is None:
         return NOTHING
     return f"{value:,.0f}/s" if value >= 100 or value == 0 else f"{value:,.1f}/s"
+
+
+@register.filter
+def percent(value: float) -> str:
+    """0.256 as 26 %."""
+    return f"{value * 100:.0f} %"
 
 
 @register.filter
@@ -139,6 +147,15 @@ def badge(state: Any) -> SafeString:
 @register.simple_tag
 def tone_badge(label: str, tone: str) -> SafeString:
     return format_html('<span class="badge tone-{}">{}</span>', tone, label)
+
+
+@register.simple_tag
+def budget_bar(standing: ConsumerStanding) -> SafeString:
+    """A second of a consumer's time as one bar, with the figures on hover."""
+    shares = [(name, standing.budget.get(name, 0.0)) for name in _SHARES]
+    told = ", ".join(f"{words(name)} {percent(share)}" for name, share in shares)
+    parts = format_html_join("", '<i class="share-{}" style="flex-grow:{}"></i>', ((n, f"{s:.4f}") for n, s in shares))
+    return format_html('<span class="budget" role="img" title="{}" aria-label="{}">{}</span>', told, told, parts)
 
 
 @register.simple_tag

@@ -1,34 +1,60 @@
 from typing import Any
 from uuid import UUID
 
+import django_filters
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.functional import cached_property
 from django.views.decorators.http import require_POST, require_safe
 
 from console.access import actor_of
-from console.filters import LetterFilter
-from console.lists import ListPage, Sort
+from console.filters import LetterListFilter
+from console.lists import ListPage, Sort, Tab, make_tabs
 from console.live import render_live
 from console.payloads import show_headers, show_payload
-from queueapi.actions.dead_letters import replay_letters
+from queueapi.actions.letter_edits import note_group, note_letter
+from queueapi.actions.replays import replay_letters
 from queueapi.choices import LetterState
 from queueapi.errors import ActionError
-from queueapi.models import DeadLetter
-from queueapi.selectors.dead_letters import letters_for_lists, open_letter_groups, replay_plan
+from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterEdit, DeadLetterGroup, QuarantinedLetter
+from queueapi.selectors.dead_letters import (
+    COUNTED,
+    SEARCHED,
+    LetterCounts,
+    count_letters,
+    is_search_bounded,
+    letters_for_lists,
+)
+from queueapi.selectors.ledger import ledger_of
+from queueapi.selectors.letter_groups import largest_open_groups, last_replay, tenants_hit
 
 WHY_NOT_REPLAYABLE = {
     LetterState.REPLAYING: "It is being replayed right now.",
     LetterState.REPLAYED: "It was replayed, and its handler succeeded.",
     LetterState.FAILED_AGAIN: "Its replay failed and became a letter of its own: replay that one.",
-    LetterState.DISCARDED: "It was discarded.",
+    LetterState.DISCARDED: "It was discarded: restore it first.",
 }
+
+
+class LetterPages(Paginator):  # type: ignore[type-arg]
+    """Pages of letters that were counted already. However many there are, only so many can be turned over."""
+
+    def __init__(self, rows: QuerySet[Any], size: int, letters: int) -> None:
+        super().__init__(rows, size)
+        self.letters = letters
+
+    @cached_property
+    def count(self) -> int:
+        return min(self.letters, COUNTED)
 
 
 class LetterList(ListPage):
     template_name = "dead_letters/list.html"
-    filter_class = LetterFilter
+    filter_class = LetterListFilter
     states = LetterState
     default_sort = Sort("failed", descending=True)
     columns = {
@@ -43,21 +69,65 @@ class LetterList(ListPage):
     def all_rows(self) -> QuerySet[Any]:
         return letters_for_lists()
 
+    @cached_property
+    def filters(self) -> LetterListFilter:
+        return LetterListFilter(self.request.GET, request=self.request)
+
+    @cached_property
+    def counts(self) -> LetterCounts:
+        return count_letters(self.filters.wanted)
+
+    def paginator(self, _filters: django_filters.FilterSet, rows: QuerySet[Any]) -> "Paginator[Any]":
+        return LetterPages(rows, self.page_size(), self._letters())
+
+    def sort(self) -> Sort:
+        """Many letters are sorted by time alone, for which there is an index."""
+        return super().sort() if self._letters() <= COUNTED else self._by_time()
+
+    def tabs(self) -> list[Tab]:
+        current = self.filters.wanted.state or ""
+        numbers = {state.value: number for state, number in self.counts.by_state.items()}
+        return make_tabs(LetterState, numbers, current, is_exact=self.counts.is_exact)
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs, groups=open_letter_groups())
+        wanted = self.filters.wanted
+        is_restoring = wanted.state == LetterState.DISCARDED
+        return super().get_context_data(
+            **kwargs,
+            groups=largest_open_groups(),
+            group=_group_facts(wanted.group),
+            letters=self._letters(),
+            most_pages=COUNTED,
+            is_sorted_by_time_alone=super().sort().column != "failed" and self._letters() > COUNTED,
+            searched=SEARCHED if is_search_bounded(wanted) else None,
+            quarantined=QuarantinedLetter.objects.count(),
+            selectable=LetterState.DISCARDED if is_restoring else LetterState.OPEN,
+        )
+
+    def _letters(self) -> int:
+        state = self.filters.wanted.state
+        return self.counts.total if state is None else self.counts.by_state.get(state, 0)
+
+    def _by_time(self) -> Sort:
+        asked = super().sort()
+        return asked if asked.column == self.default_sort.column else self.default_sort
 
 
+@require_safe
 def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
-    letter = get_object_or_404(
-        DeadLetter.objects.select_related("queue__tenant", "tenant", "replay", "replay_of"), pk=pk
-    )
+    joined = ("queue__tenant", "tenant", "group", "replay__operation", "replay_of", "decision", "body")
+    letter = get_object_or_404(DeadLetter.objects.select_related(*joined), pk=pk)
+    edit = DeadLetterEdit.objects.filter(letter=letter).first() if letter.is_edited else None
     context = {
         "letter": letter,
         "failed_replays": list(letter.failed_replays.order_by("failed_at").only("id", "failed_at", "state")),
         "why_not_replayable": WHY_NOT_REPLAYABLE.get(letter.state_choice, ""),
-        "payload": show_payload(bytes(letter.payload)),
-        "headers": show_headers(letter.headers),
+        "payload": show_payload(bytes(letter.body.payload)),
+        "headers": show_headers(letter.body.headers),
         "raw_key": show_payload(bytes(letter.raw_key)) if letter.raw_key else None,
+        "edit": edit,
+        "edited_payload": show_payload(bytes(edit.payload)) if edit else None,
+        "ledger": ledger_of(letter),
     }
     is_final = letter.state != LetterState.REPLAYING
     return render_live(request, "dead_letters/page.html", "dead_letters/live.html", context, is_final=is_final)
@@ -76,35 +146,37 @@ def replay_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
-def replay_selected(request: HttpRequest) -> HttpResponse:
-    """First the plan; with `confirm`, the replay."""
-    plan = replay_plan(_selected(request))
-    back = request.POST.get("back", "")
-    if "confirm" in request.POST:
-        try:
-            operation = replay_letters(actor_of(request), _selected(request))
-        except ActionError as error:
-            messages.error(request, f"Nothing was replayed: {error.message}. This is the plan as it is now.")
-        else:
-            return redirect("operation", pk=operation.pk)
-    return render(request, "dead_letters/plan.html", {"plan": plan, "back": back if back.startswith("?") else ""})
+def write_note(request: HttpRequest, pk: UUID) -> HttpResponse:
+    letter = get_object_or_404(DeadLetter, pk=pk)
+    try:
+        note_letter(actor_of(request), letter.pk, request.POST.get("note", ""))
+    except ActionError as error:
+        messages.error(request, f"Not noted: {error.message}.")
+    return redirect("dead_letter", pk=letter.pk)
+
+
+@require_POST
+def write_group_note(request: HttpRequest, pk: int) -> HttpResponse:
+    group = get_object_or_404(DeadLetterGroup, pk=pk)
+    try:
+        note_group(actor_of(request), group.pk, request.POST.get("note", ""))
+    except ActionError as error:
+        messages.error(request, f"Not noted: {error.message}.")
+    return redirect(f"{reverse('dead_letters')}?state={LetterState.OPEN}&group={group.pk}")
 
 
 @require_safe
 def download_payload(_request: HttpRequest, pk: UUID) -> HttpResponse:
     """The bytes as they were sent, as a file: never as something a browser would show."""
-    letter = get_object_or_404(DeadLetter.objects.only("payload"), pk=pk)
-    name = f'attachment; filename="{letter.pk}.bin"'
+    body = get_object_or_404(DeadLetterBody, pk=pk)
+    name = f'attachment; filename="{body.pk}.bin"'
     headers = {"Content-Disposition": name, "X-Content-Type-Options": "nosniff"}
-    return HttpResponse(bytes(letter.payload), content_type="application/octet-stream", headers=headers)
+    return HttpResponse(bytes(body.payload), content_type="application/octet-stream", headers=headers)
 
 
-def _selected(request: HttpRequest) -> list[UUID]:
-    """What no page of ours would send is left out."""
-    chosen = []
-    for text in request.POST.getlist("letter"):
-        try:
-            chosen.append(UUID(text))
-        except ValueError:
-            continue
-    return chosen
+def _group_facts(group_id: int | None) -> dict[str, Any] | None:
+    """What a list of one group's letters says of the group."""
+    group = DeadLetterGroup.objects.select_related("queue").filter(pk=group_id).first() if group_id else None
+    if group is None:
+        return None
+    return {"group": group, "tenants": tenants_hit(group), "last_replay": last_replay(group)}

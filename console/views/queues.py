@@ -8,14 +8,19 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
+from console.access import actor_of
 from console.filters import QueueFilter
-from console.forms import PublishForm
+from console.forms import PauseForm, PublishForm
 from console.lists import ListPage, Sort
 from console.live import render_live
 from queueapi.actions.messages import publish_message
-from queueapi.models import Queue
+from queueapi.actions.pauses import pause_queue, resume_queue
+from queueapi.errors import ActionError
+from queueapi.handler_options import shown_options
+from queueapi.models import Pause, Queue
+from queueapi.selectors.consumers import consumers_of, pauses_of
 from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.queues import figures_of, partition_flows, queues_with_figures
 from queuecore.errors import QueueError
@@ -48,18 +53,50 @@ def show_queue(request: HttpRequest, pk: UUID) -> HttpResponse:
     queue = get_object_or_404(queues_with_figures(), pk=pk)
     if request.method == "POST":
         form = PublishForm(queue, request.POST)
-        return _publish(request, queue, form) or render(request, "queues/page.html", {**_facts(queue), "form": form})
+        return _publish(request, queue, form) or render(request, "queues/page.html", _facts(queue, form=form))
     before = {name: request.GET[name] for name in ("tenant", "entity") if name in request.GET}
-    context = {**_facts(queue), "form": PublishForm(queue, initial={"tenant": queue.tenant_id, **before})}
-    return render_live(request, "queues/page.html", "queues/live.html", context)
+    form = PublishForm(queue, initial={"tenant": queue.tenant_id, **before})
+    return render_live(request, "queues/page.html", "queues/live.html", _facts(queue, form=form))
 
 
-def _facts(queue: Queue) -> dict[str, Any]:
+@require_POST
+def pause(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Back to the queue's page, or its form again with what was typed if refused."""
+    queue = get_object_or_404(queues_with_figures(), pk=pk)
+    form = PauseForm(queue, request.POST)
+    if form.is_valid():
+        try:
+            paused = pause_queue(actor_of(request), queue, reason=form.cleaned_data["reason"], **form.target)
+        except ActionError as error:
+            form.add_error(None, f"Not paused: {error.message}")
+        else:
+            messages.success(request, f"Paused: {paused.what}. Hosts stop handing it over within seconds.")
+            return redirect(f"{reverse('queue', args=[queue.pk])}#pauses")
+    return render(request, "queues/page.html", _facts(queue, pause_form=form))
+
+
+@require_POST
+def resume(request: HttpRequest, pk: UUID, pause: int) -> HttpResponse:
+    """A pause that somebody has lifted meanwhile is what was wanted."""
+    queue = get_object_or_404(Queue, pk=pk)
+    lifted = Pause.objects.filter(pk=pause, queue=queue).select_related("tenant").first()
+    if lifted is not None:
+        resume_queue(actor_of(request), queue, tenant=lifted.tenant, partition=lifted.partition)
+    messages.success(request, f"Resumed: {lifted.what if lifted else 'it was not paused any more'}.")
+    return redirect(f"{reverse('queue', args=[queue.pk])}#pauses")
+
+
+def _facts(queue: Queue, form: PublishForm | None = None, pause_form: PauseForm | None = None) -> dict[str, Any]:
     return {
         "queue": queue,
         "figures": figures_of([queue])[0],
         "partitions": partition_flows(queue),
+        "consumers": consumers_of(queue),
+        "pauses": list(pauses_of(queue)),
+        "options": shown_options(queue),
         "freshness": pipeline_freshness(),
+        "form": form or PublishForm(queue, initial={"tenant": queue.tenant_id}),
+        "pause_form": pause_form or PauseForm(queue),
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from queueapi.models import AuditEntry
+from queueapi.models.pause import SYSTEM_ACTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Actor:
     address: str | None = None
 
 
-SYSTEM = Actor("system")
+SYSTEM = Actor(SYSTEM_ACTOR)
 
 
 def audit(

@@ -1,120 +1,84 @@
-"""Dead letters: into the index, out again as replays, and what came of it."""
+"""Decisions on dead letters: discard them, or take that back.
 
-import base64
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+Of a filter's letters those that can be changed are, and the others stay as they are. Of letters that were named all are
+changed or none: whoever named them has seen them in the state that they were in.
+"""
+
+from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
-from django.db import InterfaceError, OperationalError, transaction
-from django.utils import timezone
+from django.db import transaction
 
 from queueapi.actions.actor import Actor
-from queueapi.actions.letter_rows import QUEUE_ID, header_id, to_row
-from queueapi.actions.operations import start_operation
-from queueapi.choices import LetterState
-from queueapi.errors import NotReplayable
-from queueapi.models import DeadLetter, Operation, Queue, Tenant
-from queueapi.selectors.dead_letters import unsent_letters
-from queuecore.messages import REPLAY_ID, REPLAY_LETTER, TENANT_ID, QueueMessage, Record
+from queueapi.actions.ledger import record
+from queueapi.actions.letter_states import change_states
+from queueapi.choices import LedgerAction, LetterState
+from queueapi.errors import InvalidInput, NotChangeable
+from queueapi.models import LedgerEntry
+from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters, selection_json
+from queueapi.selectors.letter_plans import LetterPlan, plan_change
 
-logger = logging.getLogger(__name__)
-
-REPLAY = "replay_letters"
-MAX_REPLAY = 10_000
+MAX_AT_ONCE: Final = 50_000
+LONGEST_REASON: Final = 2_000
 
 
-def index_letters(records: Sequence[Record]) -> int:
-    """Enter letters into the index, each exactly once whatever is delivered twice. How many were new.
+def plan_discard(selection: Selection) -> LetterPlan:
+    """What `discard_letters` would do now."""
+    return plan_change(selection, LetterState.OPEN, MAX_AT_ONCE)
 
-    A letter that came of a replay marks the one that was replayed as failed again, in the same transaction.
-    One that cannot be entered is logged and stays in its topic alone; only a database that is away raises.
-    """
-    queues = Queue.objects.in_bulk({queue for record in records if (queue := header_id(record, QUEUE_ID))})
-    tenants = Tenant.objects.in_bulk({tenant for record in records if (tenant := header_id(record, TENANT_ID))})
+
+def plan_restore(selection: Selection) -> LetterPlan:
+    """What `restore_letters` would do now."""
+    return plan_change(selection, LetterState.DISCARDED, MAX_AT_ONCE)
+
+
+def discard_letters(actor: Actor, selection: Selection, reason: str) -> LedgerEntry:
+    """Give open letters up for good, until somebody restores them. NotChangeable names what stands in the way,
+    InvalidInput what is wrong with the reason."""
+    reason = checked_reason(reason)
+    if not reason:
+        raise InvalidInput("say why the letters are discarded: whoever misses them wants to know")
+    return _change(actor, LedgerAction.DISCARD, selection, LetterState.OPEN, LetterState.DISCARDED, reason)
+
+
+def restore_letters(actor: Actor, selection: Selection, reason: str = "") -> LedgerEntry:
+    """Open discarded letters again. As `discard_letters`."""
+    reason = checked_reason(reason)
+    return _change(actor, LedgerAction.RESTORE, selection, LetterState.DISCARDED, LetterState.OPEN, reason)
+
+
+def checked_reason(reason: str) -> str:
+    """What was typed, or InvalidInput where nobody could keep it."""
+    reason = reason.strip().replace("\0", "")
+    if len(reason) > LONGEST_REASON:
+        raise InvalidInput(f"say it in at most {LONGEST_REASON:,} characters; {len(reason):,} were given")
+    return reason
+
+
+def _change(
+    actor: Actor, action: LedgerAction, selection: Selection, before: LetterState, after: LetterState, reason: str
+) -> LedgerEntry:
     with transaction.atomic():
-        new = [letter for record in records if (letter := _enter(record, queues, tenants))]
-        failed_again = [letter.replay_of_id for letter in new if letter.replay_of_id]
-        _change_state(failed_again, LetterState.REPLAYING, LetterState.FAILED_AGAIN)
-    return len(new)
-
-
-def replay_letters(actor: Actor, letter_ids: Iterable[UUID]) -> Operation:
-    """Start sending these letters to the queue they came from. All or none: NotReplayable names what stands
-    in the way."""
-    wanted = list(dict.fromkeys(letter_ids))
-    if not 1 <= len(wanted) <= MAX_REPLAY:
-        raise NotReplayable(f"choose between 1 and {MAX_REPLAY:,} letters; {len(wanted):,} were given")
-    with transaction.atomic():
-        letters = DeadLetter.objects.select_for_update().filter(id__in=wanted).only("state")
-        # As they failed, however they were chosen: an entity's messages keep their order.
-        letters = letters.order_by("letter_topic", "letter_partition", "letter_offset")
-        busy = [letter for letter in letters if not letter.is_replayable]
-        if len(letters) < len(wanted):
-            raise NotReplayable(f"{len(wanted) - len(letters)} of the letters do not exist; reload the list")
-        if busy:
-            raise NotReplayable(f"{len(busy)} of the letters cannot be replayed: {busy[0].state_choice.label.lower()}")
-        summary = f"Replay of {len(wanted)} dead letter{'s' if len(wanted) > 1 else ''}"
-        operation = start_operation(
-            actor, REPLAY, summary, {"letters": [str(letter.id) for letter in letters]}, len(wanted)
+        letter_ids = _take(selection, before)
+        entry = record(
+            actor,
+            action,
+            letter_id=letter_ids[0] if len(letter_ids) == 1 else None,
+            count=len(letter_ids),
+            reason=reason,
+            before={"state": before.value},
+            after={"state": after.value, **selection_json(selection)},
         )
-        letters.update(
-            state=LetterState.REPLAYING, replay=operation, replay_sent_at=None, state_changed_at=timezone.now()
-        )
-    return operation
+        change_states(letter_ids, before, after, decision=entry)
+    return entry
 
 
-def replay_message(letter: DeadLetter) -> QueueMessage:
-    """The original message again, marked so that its outcome finds its way back to the letter."""
-    headers = {name: base64.b64decode(value) for name, value in letter.headers.items()}
-    headers |= {REPLAY_ID: str(letter.replay_id).encode(), REPLAY_LETTER: str(letter.id).encode()}
-    key = letter.key if letter.key is not None else letter.raw_key and bytes(letter.raw_key)
-    return QueueMessage(key or None, bytes(letter.payload), headers)
-
-
-def mark_replayed(letter_id: UUID) -> None:
-    """The replayed message was handled."""
-    _change_state([letter_id], LetterState.REPLAYING, LetterState.REPLAYED)
-
-
-def mark_sent(operation: Operation, letter_ids: Iterable[UUID]) -> None:
-    """The provider acknowledged these letters' messages: this replay sends them no more, and never reopens them."""
-    DeadLetter.objects.filter(id__in=list(letter_ids), replay=operation).update(replay_sent_at=timezone.now())
-
-
-def reopen_unsent(operation: Operation) -> None:
-    """The replay ended early: what it did not send waits for the next one."""
-    unsent_letters(operation).update(state=LetterState.OPEN, state_changed_at=timezone.now())
-
-
-def _change_state(letter_ids: Iterable[UUID], before: LetterState, after: LetterState) -> None:
-    DeadLetter.objects.filter(id__in=list(letter_ids), state=before).update(
-        state=after, state_changed_at=timezone.now()
-    )
-
-
-def _enter(record: Record, queues: Mapping[UUID, Queue], tenants: Mapping[UUID, Tenant]) -> DeadLetter | None:
-    """The letter where it is new and could be saved."""
-    queue_id = header_id(record, QUEUE_ID)
-    queue = queues.get(queue_id) if queue_id else None
-    if queue is None:
-        logger.warning("%s offset %d names no known queue; it stays in its topic alone", record.topic, record.offset)
-        return None
-    try:
-        with transaction.atomic():
-            if _is_known(record):
-                return None
-            letter = to_row(record, queue, tenants)
-            letter.save(force_insert=True)
-    except (OperationalError, InterfaceError):
-        raise  # The database is away: that is no fault of the letter's.
-    except Exception as error:
-        where = f"{record.topic}[{record.partition}] offset {record.offset}"
-        logger.error("%s cannot be entered into the index and stays in its topic alone: %r", where, error)
-        return None
-    return letter
-
-
-def _is_known(record: Record) -> bool:
-    return DeadLetter.objects.filter(
-        letter_topic=record.topic, letter_partition=record.partition, letter_offset=record.offset
-    ).exists()
+def _take(selection: Selection, state: LetterState) -> Sequence[UUID]:
+    """The letters to change, locked: nobody else changes them before this transaction ends."""
+    chosen = selected_letters(selection).filter(state=state).order_by("id").select_for_update(of=("self",))
+    letter_ids = list(chosen.values_list("id", flat=True)[: MAX_AT_ONCE + 1])
+    is_short = not isinstance(selection, LetterFilter) and len(letter_ids) < len(set(selection))
+    if not letter_ids or len(letter_ids) > MAX_AT_ONCE or is_short:
+        raise NotChangeable(plan_change(selection, state, MAX_AT_ONCE).why_not)
+    return letter_ids

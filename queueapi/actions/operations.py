@@ -1,4 +1,4 @@
-"""The life of an operation: start, claim, go on, end. The rules of who may run it are here alone."""
+"""The life of an operation: start, claim, go on, wait, end. The rules of who may run it are here alone."""
 
 from datetime import timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from queueapi.actions.actor import Actor, audit
-from queueapi.choices import OperationState
+from queueapi.choices import PAUSABLE_OPERATION_STATES, OperationState
 from queueapi.errors import AlreadyFinal
 from queueapi.models import Operation, OperationLogEntry
 from queueapi.wakeups import wake_operation
@@ -30,32 +30,42 @@ def start_operation(actor: Actor, kind: str, summary: str, params: dict[str, Any
 
 
 def claim_operation(operation_id: UUID, owner: str) -> Operation | None:
-    """Take the operation for `owner`, or None where it is over, unknown, or somebody else's."""
+    """Take the operation for `owner`, or None where it is over, unknown, waiting, or somebody else's."""
     now = timezone.now()
-    free = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lt=now)
     with transaction.atomic():
-        operation = Operation.objects.select_for_update().filter(free, id=operation_id).first()
+        operation = Operation.objects.select_for_update().filter(_is_free(), _is_due(), id=operation_id).first()
         if operation is None or operation.state_choice.is_final:
             return None
+        if operation.lease_owner:
+            log_operation(operation, f"its runner is gone; taken up again after {operation.done} of {operation.total}")
         operation.lease_owner, operation.lease_expires_at = owner, now + LEASE
         operation.attempts += 1
         operation.started_at = operation.started_at or now
+        operation.due_at = None
         if operation.state == OperationState.PENDING:
             operation.state = OperationState.RUNNING
         operation.save()
     return operation
 
 
-def extend_lease(operation: Operation, done: int) -> bool:
-    """Record progress. False: the operation is no longer this owner's, who must stop at once."""
-    updated = Operation.objects.filter(id=operation.id, lease_owner=operation.lease_owner).update(
-        done=done, lease_expires_at=timezone.now() + LEASE
-    )
-    return updated == 1
+def extend_lease(operation: Operation) -> bool:
+    """Keep it for its owner. False: it is no longer this owner's, who must stop at once."""
+    held = Operation.objects.filter(id=operation.id, lease_owner=operation.lease_owner)
+    return held.update(lease_expires_at=timezone.now() + LEASE) == 1
 
 
-def is_cancelling(operation: Operation) -> bool:
-    return Operation.objects.filter(id=operation.id, state=OperationState.CANCELLING).exists()
+def record_progress(operation: Operation, done: int) -> bool:
+    """Say how far it is. False: it is no longer this owner's, who must stop at once."""
+    held = Operation.objects.filter(id=operation.id, lease_owner=operation.lease_owner)
+    return held.update(done=done, lease_expires_at=timezone.now() + LEASE) == 1
+
+
+def wait_operation(operation: Operation, wait: timedelta | None = None) -> bool:
+    """Let go of it: somebody takes it up after that time, or when it is resumed. False: it is no longer this owner's,
+    and nothing was changed."""
+    due_at = None if wait is None else timezone.now() + wait
+    held = Operation.objects.filter(id=operation.id, lease_owner=operation.lease_owner)
+    return held.update(lease_owner="", lease_expires_at=None, due_at=due_at, woken_at=None) == 1
 
 
 def log_operation(operation: Operation, text: str) -> None:
@@ -73,26 +83,70 @@ def finish_operation(operation: Operation, state: OperationState, *, error: str 
 def cancel_operation(actor: Actor, operation_id: UUID) -> Operation:
     """Ask for the end. What runs stops at its next step; what never ran ends at once. AlreadyFinal if over."""
     with transaction.atomic():
-        operation = Operation.objects.select_for_update().get(id=operation_id)
-        before = operation.state_choice
-        if before.is_final:
-            raise AlreadyFinal(f"this operation has already {before.label.lower()}; there is nothing to cancel")
+        operation = _unfinished(operation_id, "cancel")
+        before = operation.state
         operation.state = OperationState.CANCELLING
-        operation.save(update_fields=["state"])
-        audit(actor, "cancel_operation", "operation", operation.id, before={"state": before.value})
+        operation.due_at = None
+        operation.save(update_fields=["state", "due_at"])
+        audit(actor, "cancel_operation", "operation", operation.id, before={"state": before})
         wake_operation(operation.id)
     return operation
 
 
+def pause_operation(actor: Actor, operation_id: UUID) -> Operation:
+    """Ask it to stop at its next step, and to wait until it is resumed. AlreadyFinal where it ends anyway."""
+    with transaction.atomic():
+        operation = _unfinished(operation_id, "pause")
+        if operation.state == OperationState.CANCELLING:
+            raise AlreadyFinal("this operation is being cancelled; there is nothing to pause")
+        if operation.paused_at is None:
+            operation.paused_at = timezone.now()
+            operation.save(update_fields=["paused_at"])
+            log_operation(operation, f"paused by {actor.name}")
+            audit(actor, "pause_operation", "operation", operation.id)
+    return operation
+
+
+def resume_operation(actor: Actor, operation_id: UUID) -> Operation:
+    """Let it go on where it stopped. AlreadyFinal if over."""
+    with transaction.atomic():
+        operation = _unfinished(operation_id, "resume")
+        if operation.paused_at is not None:
+            operation.paused_at = None
+            operation.save(update_fields=["paused_at"])
+            log_operation(operation, f"resumed by {actor.name}")
+            audit(actor, "resume_operation", "operation", operation.id)
+            wake_operation(operation.id)
+    return operation
+
+
 def wake_stale_operations() -> int:
-    """Send wake-ups for operations whose task was lost or whose runner died. How many there were."""
+    """Send wake-ups for operations that are due, and whose task was lost or whose runner died. How many there were."""
     now = timezone.now()
-    unfinished = [OperationState.PENDING, OperationState.RUNNING, OperationState.CANCELLING]
-    unleased = Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lt=now)
+    unfinished = [*PAUSABLE_OPERATION_STATES, OperationState.CANCELLING]
     long_ago = Q(woken_at__isnull=True) | Q(woken_at__lt=now - WAKE_AGAIN_AFTER)
-    stale = Operation.objects.filter(unleased, long_ago, state__in=unfinished)
+    stale = Operation.objects.filter(_is_free(), _is_due(), long_ago, state__in=unfinished)
     ids = list(stale.values_list("id", flat=True))
     Operation.objects.filter(id__in=ids).update(woken_at=now)
     for operation_id in ids:
         wake_operation(operation_id)
     return len(ids)
+
+
+def _unfinished(operation_id: UUID, verb: str) -> Operation:
+    """The operation, locked. AlreadyFinal if over."""
+    operation = Operation.objects.select_for_update().get(id=operation_id)
+    if operation.state_choice.is_final:
+        how = operation.state_choice.label.lower()
+        raise AlreadyFinal(f"this operation has already {how}; there is nothing to {verb}")
+    return operation
+
+
+def _is_free() -> Q:
+    return Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lt=timezone.now())
+
+
+def _is_due() -> Q:
+    """Whoever asks for its end is not kept waiting."""
+    waits = Q(paused_at__isnull=False) | Q(due_at__gt=timezone.now())
+    return ~waits | Q(state=OperationState.CANCELLING)

@@ -1,15 +1,21 @@
 """What is running: hosts announce themselves, the supervisor tells about its children."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 
+from django.db import transaction
 from django.utils import timezone
 
 from queueapi.choices import ProcessState
-from queueapi.models import ManagedProcess, ServiceInstance
+from queueapi.models import ConsumerStanding, ManagedProcess, ServiceInstance
 from queuecore.topics import ServiceType
 
 LEASE = timedelta(seconds=15)
 FORGET_AFTER = timedelta(hours=1)
+
+_ONE_STANDING: Final = ("service", "queue", "consumer_group")
+_TOLD_OF_IT: Final = ("partitions", "state", "reason", "since", "as_of", "counts", "handled_per_s", "budget")
 
 
 def renew_lease(service_id: str, host: str, pid: int, partitions: int) -> None:
@@ -34,6 +40,18 @@ def leave(service_id: str) -> None:
     """A host went away on its own; also forget those that have been dead for long."""
     ServiceInstance.objects.filter(service_id=service_id).delete()
     ServiceInstance.objects.filter(lease_expires_at__lt=timezone.now() - FORGET_AFTER).delete()
+
+
+def record_standings(service_id: str, standings: Sequence[ConsumerStanding]) -> None:
+    """How a host's consumers are now; those that it no longer has are forgotten."""
+    now = timezone.now()
+    for standing in standings:
+        standing.service_id, standing.as_of = service_id, now
+    with transaction.atomic():
+        ConsumerStanding.objects.bulk_create(
+            standings, update_conflicts=True, unique_fields=_ONE_STANDING, update_fields=_TOLD_OF_IT
+        )
+        ConsumerStanding.objects.filter(service=service_id, as_of__lt=now).delete()
 
 
 def record_process(

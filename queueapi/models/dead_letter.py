@@ -2,16 +2,26 @@ import uuid
 
 from django.db import models
 
-from queueapi.choices import REPLAYABLE_LETTER_STATES, LetterState
+from queueapi.choices import LetterState
 
 
 class DeadLetter(models.Model):
-    """A message given up on, with its story. The dead-letter topic holds the original; this is its index."""
+    """A message given up on, with its story. The dead-letter topic holds the original; this is its index.
+
+    What only a letter's own page shows is in its `body`, so that lists read small rows. Its state is changed by
+    `queueapi.actions.letter_states` alone, which counts along.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    queue = models.ForeignKey("queueapi.Queue", on_delete=models.PROTECT, related_name="dead_letters")
-    tenant = models.ForeignKey("queueapi.Tenant", null=True, on_delete=models.PROTECT, related_name="dead_letters")
+    queue = models.ForeignKey("queueapi.Queue", on_delete=models.PROTECT, related_name="dead_letters", db_index=False)
+    tenant = models.ForeignKey(
+        "queueapi.Tenant", null=True, on_delete=models.PROTECT, related_name="dead_letters", db_index=False
+    )
+    group = models.ForeignKey(
+        "queueapi.DeadLetterGroup", on_delete=models.PROTECT, related_name="members", db_index=False
+    )
     state = models.CharField(max_length=16, choices=LetterState, default=LetterState.OPEN)
+    state_changed_at = models.DateTimeField(auto_now_add=True)
 
     letter_topic = models.CharField(max_length=249)
     letter_partition = models.PositiveIntegerField()
@@ -23,28 +33,59 @@ class DeadLetter(models.Model):
     sent_at = models.DateTimeField()
     key = models.UUIDField(null=True)
     raw_key = models.BinaryField(null=True)
-    headers = models.JSONField(default=dict)
-    payload = models.BinaryField()
+    payload_size = models.PositiveBigIntegerField(default=0)
+    # Why the payload is not here, where it was too large for the topic and its side store has lost it.
+    payload_missing = models.CharField(max_length=500, blank=True, default="")
+    is_edited = models.BooleanField(default=False)
 
+    origin = models.CharField(max_length=32, default="switchyard")
+    service = models.CharField(max_length=100, blank=True, default="")
     handler = models.CharField(max_length=100)
     consumer_group = models.CharField(max_length=249)
+    stage = models.CharField(max_length=16, blank=True, default="")
     reason = models.CharField(max_length=50)
-    exception_class = models.CharField(max_length=200)
+    exception_class = models.CharField(max_length=500)
     exception_message = models.TextField()
-    stack_trace = models.TextField()
-    fingerprint = models.CharField(max_length=16, db_index=True)
+    fingerprint = models.CharField(max_length=16)
     attempts = models.PositiveIntegerField()
     first_failed_at = models.DateTimeField()
-    failed_at = models.DateTimeField(db_index=True)
+    failed_at = models.DateTimeField()
 
-    replay = models.ForeignKey("queueapi.Operation", null=True, on_delete=models.SET_NULL, related_name="letters")
-    replay_sent_at = models.DateTimeField(null=True)
-    replay_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="failed_replays")
-    state_changed_at = models.DateTimeField(auto_now_add=True)
+    replay_count = models.PositiveIntegerField(default=0)
+    replay = models.ForeignKey(
+        "queueapi.Replay", null=True, on_delete=models.SET_NULL, related_name="letters", db_index=False
+    )
+    replay_of = models.ForeignKey(
+        "self", null=True, on_delete=models.SET_NULL, related_name="failed_replays", db_index=False
+    )
+    # The last entry of the ledger that discarded or restored it.
+    decision = models.ForeignKey(
+        "queueapi.LedgerEntry", null=True, on_delete=models.SET_NULL, related_name="decided", db_index=False
+    )
+    note = models.TextField(blank=True, default="")
 
     class Meta:
         ordering = ["-failed_at", "-id"]
-        indexes = [models.Index(fields=["state", "-failed_at"]), models.Index(fields=["queue", "state"])]
+        indexes = [
+            models.Index(fields=["failed_at"], name="letter_newest"),
+            *(
+                models.Index(fields=[*fields, "failed_at"], name=f"letter_by_{'_'.join(fields)}")
+                for fields in (
+                    ["state"],
+                    ["queue"],
+                    ["queue", "state"],
+                    ["tenant"],
+                    ["tenant", "state"],
+                    ["group"],
+                    ["group", "state"],
+                )
+            ),
+            # Few letters have these: the others cost nothing here.
+            *(
+                models.Index(fields=[field], condition=models.Q(**{f"{field}__isnull": False}), name=f"letter_{field}")
+                for field in ("replay", "replay_of", "decision")
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["letter_topic", "letter_partition", "letter_offset"], name="dead_letter_indexed_once"
@@ -58,6 +99,54 @@ class DeadLetter(models.Model):
     def state_choice(self) -> LetterState:
         return LetterState(self.state)
 
-    @property
-    def is_replayable(self) -> bool:
-        return self.state in REPLAYABLE_LETTER_STATES
+
+class DeadLetterBody(models.Model):
+    """The rest of a letter: what the message held, and where in the code it failed. Headers' values are base64."""
+
+    letter = models.OneToOneField(DeadLetter, primary_key=True, on_delete=models.CASCADE, related_name="body")
+    headers = models.JSONField(default=dict)
+    stack_trace = models.TextField(blank=True, default="")
+    payload = models.BinaryField()
+
+    class Meta:
+        verbose_name_plural = "dead letter bodies"
+
+    def __str__(self) -> str:
+        return str(self.letter_id)
+
+
+class DeadLetterEdit(models.Model):
+    """A letter's message as somebody changed it: what a replay sends. The original stays in the letter and its body."""
+
+    letter = models.OneToOneField(DeadLetter, primary_key=True, on_delete=models.CASCADE, related_name="edit")
+    key = models.UUIDField(null=True)
+    raw_key = models.BinaryField(null=True)
+    headers = models.JSONField(default=dict)
+    payload = models.BinaryField()
+    edited_at = models.DateTimeField(auto_now=True)
+    edited_by = models.CharField(max_length=150)
+
+    def __str__(self) -> str:
+        return str(self.letter_id)
+
+
+class QuarantinedLetter(models.Model):
+    """A letter that could not be entered into the index, and why. It stays in its topic."""
+
+    letter_topic = models.CharField(max_length=249)
+    letter_partition = models.PositiveIntegerField()
+    letter_offset = models.PositiveBigIntegerField()
+    queue = models.ForeignKey("queueapi.Queue", null=True, on_delete=models.CASCADE)
+    error = models.CharField(max_length=500)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["letter_topic", "letter_partition", "letter_offset"], name="letter_quarantined_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.letter_topic}[{self.letter_partition}] offset {self.letter_offset}"

@@ -3,7 +3,7 @@ import uuid
 from django.conf import settings
 from django.db import models
 
-from queueapi.choices import FINAL_OPERATION_STATES, OperationState
+from queueapi.choices import FINAL_OPERATION_STATES, PAUSABLE_OPERATION_STATES, OperationState
 
 
 class Operation(models.Model):
@@ -11,6 +11,8 @@ class Operation(models.Model):
 
     Whoever runs it holds the lease, and extends it as it goes on: a task delivered twice finds the lease taken,
     a runner that died lets it expire, and the sweeper sends another wake-up.
+
+    One that waits has no runner: until `due_at` for something to happen, or while `paused_at` is set for a person.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -25,6 +27,8 @@ class Operation(models.Model):
     attempts = models.PositiveIntegerField(default=0)
     lease_owner = models.CharField(max_length=100, blank=True)
     lease_expires_at = models.DateTimeField(null=True)
+    due_at = models.DateTimeField(null=True)
+    paused_at = models.DateTimeField(null=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     woken_at = models.DateTimeField(null=True)
@@ -49,6 +53,11 @@ class Operation(models.Model):
     @property
     def state_choice(self) -> OperationState:
         return OperationState(self.state)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it waits for somebody to resume it."""
+        return self.paused_at is not None and self.state in PAUSABLE_OPERATION_STATES
 
     @property
     def percent(self) -> int:

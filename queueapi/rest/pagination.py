@@ -11,7 +11,23 @@ class NewestFirst(CursorPagination):
 
 
 class NewestFailureFirst(NewestFirst):
-    ordering = "-failed_at"
+    ordering = ("-failed_at", "-id")
+
+
+class NewestSeenFirst(NewestFirst):
+    ordering = ("-last_seen", "-id")
+
+
+class NewestQuarantinedFirst(NewestFirst):
+    ordering = ("-at", "-id")
+
+
+class NewestReplayFirst(NewestFirst):
+    ordering = ("-operation__created_at", "-id")
+
+
+class InSequence(NewestFirst):
+    ordering = "sequence"
 
 
 class ByName(NewestFirst):

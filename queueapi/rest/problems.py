@@ -19,6 +19,7 @@ _STATUS: dict[type[queue.QueueError], int] = {
     queue.InvalidName: status.HTTP_400_BAD_REQUEST,
     refused.InvalidInput: status.HTTP_400_BAD_REQUEST,
     refused.NotReplayable: status.HTTP_409_CONFLICT,
+    refused.NotChangeable: status.HTTP_409_CONFLICT,
     refused.AlreadyFinal: status.HTTP_409_CONFLICT,
     queue.PayloadTooLarge: status.HTTP_413_REQUEST_ENTITY_TOO_LARGE,
     queue.ProviderUnavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
@@ -29,7 +30,8 @@ _STATUS: dict[type[queue.QueueError], int] = {
 def problem_response(error: Exception, context: dict[str, Any]) -> Response:
     """DRF's exception handler: the same shape whatever went wrong. What nobody foresaw is told to the log alone."""
     if isinstance(error, queue.QueueError):
-        return _problem(_status_of(error), error.code, error.message, retryable=error.retryable)
+        told = {"errors": error.fields["fields"]} if "fields" in error.fields else {}
+        return _problem(_status_of(error), error.code, error.message, retryable=error.retryable, **told)
     if isinstance(error, RequestDataTooBig):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         detail = f"the request's body is larger than {limit} bytes; send less at once"

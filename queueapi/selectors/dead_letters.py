@@ -1,75 +1,75 @@
-"""Dead letters as people look at them: lists, groups of one error, a replay's plan."""
+"""Dead letters as people look at them. However many there are, a list reads a page of an index, and counts are read
+from the tallies."""
 
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
-from uuid import UUID
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from django.db.models import Count, Max, Min, QuerySet
+from django.db.models import Count, Q, QuerySet, Sum
 
 from queueapi.choices import LetterState
-from queueapi.models import DeadLetter, Operation, Queue
+from queueapi.models import DeadLetter, DeadLetterTally
+from queueapi.selectors.letter_filter import LetterFilter
 
-GROUPS_SHOWN = 12
-
-
-@dataclass(frozen=True, slots=True)
-class LetterGroup:
-    """Open letters of one error. Class and message are one letter's; the others' differ in numbers and ids."""
-
-    fingerprint: str
-    exception_class: str
-    exception_message: str
-    number: int
-    oldest: datetime
-    newest: datetime
+# As many letters, the newest of those that indexes find, are searched for what there is no index for.
+SEARCHED: Final = 25_000
+# Beyond that many, what has no tally is not counted to the end.
+COUNTED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayPlan:
-    """What a replay of chosen letters would do: `ready` are sent, `refused` are not and say why by their state."""
+class LetterCounts:
+    """How many letters are in each state. `is_exact` is False where there are more than were counted."""
 
-    ready: list[DeadLetter]
-    refused: list[DeadLetter]
-    missing: int
+    by_state: dict[LetterState, int]
+    is_exact: bool = True
 
     @property
-    def targets(self) -> list[tuple[Queue, int]]:
-        """Where the letters would go, most first."""
-        queues = {letter.queue_id: letter.queue for letter in self.ready}
-        counts = Counter(letter.queue_id for letter in self.ready)
-        return [(queues[queue], number) for queue, number in counts.most_common()]
+    def total(self) -> int:
+        return sum(self.by_state.values())
 
 
-def letters_for_lists() -> QuerySet[DeadLetter]:
-    """Letters without what only their own page shows: lists stay light whatever the payloads are."""
-    return DeadLetter.objects.select_related("queue__tenant", "tenant").defer("payload", "headers", "stack_trace")
+def letters_for_lists(wanted: LetterFilter | None = None) -> QuerySet[DeadLetter]:
+    """Letters with what their line in a list says. Text and reason are looked for in the newest alone."""
+    rows = _bounded(wanted) if wanted else DeadLetter.objects.all()
+    return rows.select_related("queue__tenant", "tenant")
 
 
-def unsent_letters(operation: Operation) -> QuerySet[DeadLetter]:
-    """What a replay has still to send. Handled or failed again means sent, even where nobody came to note it."""
-    return DeadLetter.objects.filter(replay=operation, state=LetterState.REPLAYING, replay_sent_at=None)
+def count_letters(wanted: LetterFilter) -> LetterCounts:
+    """The letters that match, by state, whatever state the filter says: that is for lists to choose."""
+    anyhow = replace(wanted, state=None)
+    if wanted.is_tallied:
+        return LetterCounts(_by_state(_tallies(anyhow).values_list("state").annotate(number=Sum("letters"))))
+    counted = _bounded(anyhow).order_by("-failed_at").values("pk")[: COUNTED + 1]
+    rows = DeadLetter.objects.filter(pk__in=counted).order_by().values_list("state").annotate(number=Count("pk"))
+    counts = LetterCounts(_by_state(rows))
+    return replace(counts, is_exact=counts.total <= COUNTED)
 
 
-def open_letter_groups() -> list[LetterGroup]:
-    """The errors most open letters have, most letters first."""
-    groups = DeadLetter.objects.filter(state=LetterState.OPEN).order_by().values("fingerprint")
-    annotated = groups.annotate(
-        exception_class=Max("exception_class"),
-        exception_message=Max("exception_message"),
-        number=Count("pk"),
-        oldest=Min("failed_at"),
-        newest=Max("failed_at"),
-    )
-    return [LetterGroup(**group) for group in annotated.order_by("-number", "-newest")[:GROUPS_SHOWN]]
+def is_search_bounded(wanted: LetterFilter) -> bool:
+    """Whether there are older letters that were not searched."""
+    return wanted.is_searching and wanted.by_index().order_by()[SEARCHED : SEARCHED + 1].exists()
 
 
-def replay_plan(letter_ids: Iterable[UUID]) -> ReplayPlan:
-    wanted = set(letter_ids)
-    letters = list(letters_for_lists().filter(id__in=wanted))
-    return ReplayPlan(
-        ready=[letter for letter in letters if letter.is_replayable],
-        refused=[letter for letter in letters if not letter.is_replayable],
-        missing=len(wanted) - len(letters),
-    )
+def _bounded(wanted: LetterFilter) -> QuerySet[DeadLetter]:
+    if not wanted.is_searching:
+        return wanted.by_index()
+    newest = wanted.by_index().order_by("-failed_at").values_list("failed_at", flat=True)
+    oldest_searched = newest[SEARCHED - 1 : SEARCHED].first()
+    return wanted.rows().filter(failed_at__gte=oldest_searched) if oldest_searched else wanted.rows()
+
+
+def _tallies(wanted: LetterFilter) -> QuerySet[DeadLetterTally]:
+    conditions = {
+        "group": wanted.group,
+        "group__queue": wanted.queue,
+        "group__fingerprint": wanted.fingerprint,
+        "group__exception_class": wanted.exception_class,
+        "tenant_id": wanted.tenant,
+    }
+    given = {name: value for name, value in conditions.items() if value}
+    return DeadLetterTally.objects.filter(Q(**given), letters__gt=0).order_by()
+
+
+def _by_state(rows: Iterable[tuple[Any, ...]]) -> dict[LetterState, int]:
+    return {LetterState(state): number for state, number in rows}

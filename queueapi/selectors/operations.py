@@ -17,10 +17,10 @@ def newest_log_entries(operation: Operation) -> list[OperationLogEntry]:
 
 
 def letters_of(operation: Operation) -> list[DeadLetter]:
-    return list(letters_for_lists().filter(replay=operation)[:LETTERS_SHOWN])
+    return list(letters_for_lists().filter(replay__operation=operation)[:LETTERS_SHOWN])
 
 
 def letter_states_of(operation: Operation) -> list[tuple[LetterState, int]]:
-    counts = DeadLetter.objects.filter(replay=operation).order_by().values_list("state").annotate(number=Count("pk"))
-    found = dict(counts)
+    letters = DeadLetter.objects.filter(replay__operation=operation).order_by()
+    found = dict(letters.values_list("state").annotate(number=Count("pk")))
     return [(state, found[state]) for state in LetterState if state in found]

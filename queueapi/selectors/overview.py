@@ -3,15 +3,26 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, F, Max, Q
+from django.db.models import Count, F, Max, Q, Sum
 from django.utils import timezone
 
 from queueapi.choices import FINAL_OPERATION_STATES, LetterState, OperationState, ProcessState
-from queueapi.models import DeadLetter, ManagedProcess, Operation, Queue, ServiceInstance
+from queueapi.models import (
+    ConsumerStanding,
+    DeadLetter,
+    DeadLetterGroup,
+    ManagedProcess,
+    Operation,
+    Pause,
+    Queue,
+    ServiceInstance,
+)
+from queueapi.selectors.consumers import all_pauses, troubled_consumers
 from queueapi.selectors.freshness import Freshness, pipeline_freshness
 from queueapi.selectors.queues import Flow, QueueFigures, figures_of, queues_with_figures, total_lag
 
 QUEUES_SHOWN = 20
+TROUBLES_SHOWN = 20
 FAILURES_REMEMBERED = timedelta(hours=24)
 
 
@@ -40,6 +51,8 @@ class Overview:
     operations: OperationCounts
     processes: list[ManagedProcess]
     hosts: list[ServiceInstance]
+    pauses: list[Pause]
+    troubled_consumers: list[ConsumerStanding]
 
     @property
     def worst(self) -> QueueFigures | None:
@@ -74,12 +87,17 @@ def overview() -> Overview:
         operations=operation_counts(),
         processes=list(ManagedProcess.objects.all()),
         hosts=list(ServiceInstance.objects.all()),
+        pauses=list(all_pauses()[:TROUBLES_SHOWN]),
+        troubled_consumers=list(troubled_consumers()[:TROUBLES_SHOWN]),
     )
 
 
 def open_letters() -> OpenLetters:
-    found = DeadLetter.objects.filter(state=LetterState.OPEN).aggregate(number=Count("pk"), newest=Max("failed_at"))
-    return OpenLetters(**found)
+    number = DeadLetterGroup.objects.aggregate(number=Sum("open_letters"))["number"] or 0
+    newest = (
+        DeadLetter.objects.filter(state=LetterState.OPEN).order_by("-failed_at").values_list("failed_at", flat=True)
+    )
+    return OpenLetters(number, newest.first())
 
 
 def operation_counts() -> OperationCounts:

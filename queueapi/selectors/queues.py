@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Max, Min, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import Max, Min, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
-from queueapi.choices import LetterState
-from queueapi.models import DeadLetter, LagCurrent, Queue
+from queueapi.models import DeadLetterGroup, LagCurrent, Queue
 from queueapi.selectors.freshness import is_stale
 
 # Fewer messages than this are the ordinary ups and downs between two samples.
@@ -66,13 +65,13 @@ class QueueFigures:
 
 def queues_with_figures() -> QuerySet[Queue]:
     """Queues annotated for sorting and paging in the database; `figures_of` turns rows into values."""
-    open_letters = DeadLetter.objects.filter(queue=OuterRef("pk"), state=LetterState.OPEN).order_by().values("queue")
+    groups = DeadLetterGroup.objects.filter(queue=OuterRef("pk")).order_by().values("queue")
     return Queue.objects.select_related("tenant").annotate(
         total_lag=_over_partitions(Sum("lag_messages")),
         total_produced=_over_partitions(Sum("produced_per_s")),
         total_consumed=_over_partitions(Sum("consumed_per_s")),
         oldest_sample=_over_partitions(Min("as_of")),
-        open_letters=Coalesce(Subquery(open_letters.annotate(number=Count("pk")).values("number")), 0),
+        open_letters=Coalesce(Subquery(groups.annotate(number=Sum("open_letters")).values("number")), 0),
     )
 
 

@@ -62,7 +62,7 @@ function setUpShortcuts() {
 function setUpSelection(form) {
   const boxes = findAll("input[name=letter]:not(:disabled)", form);
   const all = find("[data-select-all]", form);
-  const button = find("[data-needs-selection]", form);
+  const buttons = findAll("[data-needs-selection]", form).map((button) => [button, button.title]);
   const label = find("[data-selected]", form);
   const hint = label.textContent;
   const show = () => {
@@ -70,9 +70,11 @@ function setUpSelection(form) {
     all.checked = chosen > 0 && chosen === boxes.length;
     all.indeterminate = chosen > 0 && chosen < boxes.length;
     all.disabled = boxes.length === 0;
-    button.disabled = chosen === 0;
-    button.title = chosen ? "Shows first what would be sent, and where" : "Choose at least one letter";
-    label.textContent = chosen ? `${chosen} of ${boxes.length} on this page chosen` : boxes.length ? hint : "None on this page can be replayed";
+    for (const [button, title] of buttons) {
+      button.disabled = chosen === 0;
+      button.title = chosen ? title : "Choose at least one letter";
+    }
+    label.textContent = chosen ? `${chosen} of ${boxes.length} on this page chosen` : boxes.length ? hint : "None on this page can be chosen";
   };
   all.hidden = false;
   all.addEventListener("change", () => { boxes.forEach((box) => { box.checked = all.checked; }); show(); });

@@ -18,9 +18,9 @@ def publish_failing(system: RunningSystem) -> str:
     tenant = system.get_all("tenants")[0]["id"]
     payload = {"sensor": 7, "temperature": 20.5, "fault": "until_replayed"}
     body = {"tenant": tenant, "entity": entity, "payload": payload}
-    answer = system.request("POST", "queues/telemetry/messages", body)
+    answer = system.request("POST", "queues/main/messages", body)
     assert answer["offset"] >= 0
-    assert answer["topic"] == f"tb_rule_engine.telemetry.{answer['partition']}"
+    assert answer["topic"] == f"tb_rule_engine.{answer['partition']}"
     return entity
 
 
@@ -43,9 +43,9 @@ def test_the_overview_shows_lag_computed_by_spark_and_dead_letters(demo: Running
     expect(page.get_by_text(re.compile(r"as of \d\d:\d\d:\d\d UTC", re.IGNORECASE)).first).to_be_visible(
         timeout=FIRST_LAG_MS
     )
-    row = page.get_by_role("row", name=re.compile("Telemetry"))
+    row = page.get_by_role("row", name=re.compile("Core"))
     expect(row).to_be_visible()
-    lag = [row for row in demo.get_all("lag") if row["topic"].startswith("tb_rule_engine.telemetry")]
+    lag = [row for row in demo.get_all("lag") if row["topic"].startswith("tb_core.")]
     assert len(lag) == 3
     assert all(row["as_of"] and row["end_offset"] >= 0 for row in lag)
 

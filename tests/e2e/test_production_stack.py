@@ -20,7 +20,7 @@ def system(tmp_path_factory, kafka_service, postgres_service, redis_service):
     services = (kafka_service, postgres_service, redis_service)
     environment = {name: value for service in services for name, value in service.environment().items()}
     with RunningSystem(tmp_path_factory.mktemp("stack"), "--demo", environment=environment) as running:
-        wait_until(lambda: "Telemetry" in {queue["name"] for queue in running.get_all("queues")})
+        wait_until(lambda: "Core" in {queue["name"] for queue in running.get_all("queues")})
         yield running
 
 
@@ -32,7 +32,7 @@ def test_a_message_fails_is_replayed_and_succeeds(system: RunningSystem) -> None
     entity = str(uuid4())
     reading = {"sensor": 1, "temperature": 20.0, "fault": "until_replayed"}
     body = {"tenant": str(SYSTEM_TENANT), "entity": entity, "payload": reading}
-    assert system.request("POST", "queues/telemetry/messages", body)["offset"] >= 0
+    assert system.request("POST", "queues/main/messages", body)["offset"] >= 0
     letter = wait_until(lambda: letter_of(system, entity))
     operation = system.request("POST", f"dead-letters/{letter['id']}/replay")
     wait_until(lambda: system.request("GET", f"operations/{operation['id']}")["state"] == "succeeded")
@@ -41,5 +41,5 @@ def test_a_message_fails_is_replayed_and_succeeds(system: RunningSystem) -> None
 
 def test_spark_computes_the_lag_from_kafka(system: RunningSystem) -> None:
     lag = wait_until(lambda: {row["topic"]: row for row in system.get_all("lag")}, FIRST_LAG_S)
-    assert {f"tb_rule_engine.telemetry.{number}" for number in range(3)} <= lag.keys()
+    assert {f"tb_core.{number}" for number in range(3)} <= lag.keys()
     wait_until(lambda: any(row["committed_offset"] for row in system.get_all("lag")), FIRST_LAG_S)

@@ -12,7 +12,6 @@ from queueapi.actions.queues import create_queue, provision_metrics
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.celery_config import celery_settings
 from queueapi.models import Queue, Tenant
-from workers import handlers
 
 
 @dataclass(frozen=True)
@@ -30,14 +29,14 @@ def installation(tmp_path: Path, settings, transactional_db) -> Iterator[Install
     settings.CELERY = celery_settings(settings.SWITCHYARD)
     wakeups._sender.cache_clear()
     runtime.close_provider()
-    handlers.register_all()
     provision_metrics()
     queue = create_queue(
         SYSTEM,
         ensure_system_tenant(),
         name="Telemetry",
         topic="telemetry",
-        handler="demo.telemetry",
+        handler="demo.rule_engine",
+        processing_strategy="RETRY_FAILED",
         retries=1,
         retry_pause_ms=1,
         max_retry_pause_ms=1,

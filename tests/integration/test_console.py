@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from console.payloads import MAX_HEX_BYTES, MAX_TEXT_BYTES, show_headers, show_payload
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.letter_edits import edit_letter
 from queueapi.actions.queues import create_queue
 from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.choices import LetterState, OperationState, ProcessState
@@ -29,17 +30,21 @@ from queueapi.models import (
     Operation,
     OperationLogEntry,
     PipelineRun,
+    QuarantinedLetter,
     Queue,
+    Replay,
     ServiceInstance,
     Tenant,
 )
 from queueapi.selectors.queues import Flow
+from queuecore.messages import QueueMessage
+from tests import letters
 
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script>"
 PAGES = ("overview", "queues", "dead_letters", "operations", "audit")
-MOST_QUERIES = 12
+MOST_QUERIES = 13
 
 _numbers = count()
 
@@ -56,29 +61,9 @@ def make_queue(name: str = "Main", tenant: Tenant | None = None, **fields: Any) 
 
 
 def make_letter(queue: Queue, **fields: Any) -> DeadLetter:
-    number = next(_numbers)
-    told = {
-        "letter_topic": f"{queue.topic}.dlq",
-        "letter_partition": 0,
-        "letter_offset": number,
-        "topic": f"{queue.topic}.0",
-        "partition": 0,
-        "offset": number,
-        "sent_at": ago(minutes=6),
-        "key": uuid4(),
-        "payload": b'{"temperature": 21.5}',
-        "handler": queue.handler,
-        "consumer_group": "group",
-        "reason": "retries_exhausted",
-        "exception_class": "demo.errors.OutOfRange",
-        "exception_message": "too hot",
-        "stack_trace": "Traceback (most recent call last):\n  …",
-        "fingerprint": "aaaabbbbccccdddd",
-        "attempts": 4,
-        "first_failed_at": ago(minutes=6),
-        "failed_at": ago(minutes=5),
-    }
-    return DeadLetter.objects.create(queue=queue, **{**told, **fields})
+    return letters.make_letter(
+        queue, **{"sent_at": ago(minutes=6), "first_failed_at": ago(minutes=6), "failed_at": ago(minutes=5), **fields}
+    )
 
 
 def make_lag(queue: Queue, lag: int, *, partition: int = 0, age_s: float = 3, **fields: Any) -> LagCurrent:
@@ -122,6 +107,10 @@ def make_operation(state: OperationState = OperationState.RUNNING, **fields: Any
     finished = {"finished_at": ago(minutes=1)} if state.is_final else {}
     told = {"kind": "replay_letters", "summary": "Replay of 4 dead letters", "total": 4, **finished}
     return Operation.objects.create(state=state, **{**told, **fields})
+
+
+def make_replay(operation: Operation) -> Replay:
+    return Replay.objects.create(operation=operation)
 
 
 def text_of(response: HttpResponse) -> str:
@@ -392,7 +381,7 @@ def stored_queue(django_capture_on_commit_callbacks: Any) -> Queue:
     """A queue whose topics exist at the provider."""
     with django_capture_on_commit_callbacks(execute=True):
         topic = f"console_{uuid4().hex[:8]}"
-        return create_queue(SYSTEM, ensure_system_tenant(), name=topic, topic=topic, handler="noop", partitions=2)
+        return create_queue(SYSTEM, ensure_system_tenant(), name=topic, topic=topic, handler="log", partitions=2)
 
 
 def test_publishing_says_where_the_message_is(admin_client: Client, stored_queue: Queue) -> None:
@@ -480,8 +469,10 @@ def test_letters_can_be_filtered(admin_client: Client) -> None:
         ({"queue": main.pk}, {hot, done}),
         ({"tenant": acme.pk}, {hot}),
         ({"error": "1111222233334444"}, {cold}),
-        ({"error": "COLD"}, {cold}),
-        ({"error": "keyerror"}, {done}),
+        ({"group": cold.group_id}, {cold}),
+        ({"q": "COLD"}, {cold}),
+        ({"q": "keyerror"}, {done}),
+        ({"since": "2026-01-01T00:00", "until": "2026-01-01T00:01"}, set()),
         ({"q": alarms.topic}, {cold}),
         ({"q": str(hot.key)}, {hot}),
         ({"q": str(done.pk)}, {done}),
@@ -546,8 +537,9 @@ def test_open_letters_are_grouped_by_error(admin_client: Client) -> None:
 
     response = admin_client.get(reverse("dead_letters"))
 
-    assert [(group.fingerprint[0], group.number) for group in response.context["groups"]] == [("1", 3), ("2", 1)]
-    assert f'href="?state=open&amp;error={"1" * 16}"' in response.content.decode()
+    groups = response.context["groups"]
+    assert [(group.fingerprint[0], group.open_letters) for group in groups] == [("1", 3), ("2", 1)]
+    assert f'href="?state=open&amp;group={groups[0].pk}"' in response.content.decode()
 
 
 def test_tabs_count_what_the_other_filters_leave(admin_client: Client) -> None:
@@ -666,10 +658,11 @@ def test_a_letter_is_replayed_from_its_page(admin_client: Client, admin_user: Us
     letter.refresh_from_db()
     assert letter.state == LetterState.REPLAYING
     assert letter.replay is not None
-    assert letter.replay.created_by == admin_user
-    assert AuditEntry.objects.get(object_id=str(letter.replay_id)).address == "127.0.0.1"
+    operation = letter.replay.operation
+    assert operation.created_by == admin_user
+    assert AuditEntry.objects.get(object_id=str(operation.pk)).address == "127.0.0.1"
     assert "The replay has started" in text_of(response)
-    assert reverse("operation", args=[letter.replay_id]) in response.content.decode()
+    assert reverse("operation", args=[operation.pk]) in response.content.decode()
     assert 'hx-trigger="every 2s' in response.content.decode()
 
 
@@ -681,7 +674,7 @@ def test_a_letter_that_is_being_replayed_is_not_replayed_again(admin_client: Cli
     response = admin_client.post(url, follow=True)
 
     assert Operation.objects.count() == 1
-    assert "Not replayed: 1 of the letters cannot be replayed: replaying." in text_of(response)
+    assert "Not replayed: 1 of the letters are being replayed already." in text_of(response)
     assert re.search(r'id="replay"[^>]* disabled title="It is being replayed right now\."', response.content.decode())
 
 
@@ -692,7 +685,7 @@ def test_a_letter_that_is_being_replayed_is_not_replayed_again(admin_client: Cli
 def test_a_letters_page_is_followed_until_the_replay_has_ended(
     admin_client: Client, state: LetterState, status: int
 ) -> None:
-    letter = make_letter(make_queue(), state=state, replay=make_operation())
+    letter = make_letter(make_queue(), state=state, replay=make_replay(make_operation()))
     response = admin_client.get(reverse("dead_letter", args=[letter.pk]), headers={"HX-Request": "true"})
     assert response.status_code == status
     assert state.label in text_of(response)
@@ -724,7 +717,7 @@ def test_selected_letters_are_planned_before_they_are_replayed(admin_client: Cli
     shown = text_of(plan)
     assert "3 messages will be sent again" in shown
     assert re.search(r"Main System noop 2 .*Alarms System noop 1", shown)
-    assert "Left out: 1 letter that cannot be replayed now" in shown
+    assert "Left out: 1 were replayed, and their handler succeeded." in shown
     assert not Operation.objects.exists()
 
     kept = re.findall(r'name="letter" value="([^"]+)"', plan.content.decode())
@@ -732,7 +725,7 @@ def test_selected_letters_are_planned_before_they_are_replayed(admin_client: Cli
 
     operation = Operation.objects.get()
     assert confirmed.headers["Location"] == reverse("operation", args=[operation.pk])
-    assert set(operation.letters.values_list("pk", flat=True)) == {letter.pk for letter in ready}
+    assert set(operation.replay.letters.values_list("pk", flat=True)) == {letter.pk for letter in ready}
 
 
 def test_a_plan_that_no_longer_holds_changes_nothing(admin_client: Client) -> None:
@@ -751,6 +744,119 @@ def test_a_plan_of_nothing_says_so(admin_client: Client, chosen: list[str]) -> N
     response = admin_client.post(reverse("replay_letters"), {"letter": chosen, "back": "https://elsewhere.example"})
     assert "There is nothing to replay" in text_of(response)
     assert "elsewhere" not in response.content.decode()
+
+
+# Discard, restore, note
+
+
+def test_letters_are_discarded_with_a_reason_after_a_plan(admin_client: Client) -> None:
+    letters = [make_letter(make_queue()), make_letter(make_queue("Other"))]
+    chosen = {"letter": [str(letter.pk) for letter in letters], "back": "?state=open"}
+
+    plan = admin_client.post(reverse("discard_letters"), chosen)
+    refused = admin_client.post(reverse("discard_letters"), {**chosen, "reason": " ", "confirm": "yes"})
+    assert DeadLetter.objects.filter(state=LetterState.OPEN).count() == 2
+    done = admin_client.post(
+        reverse("discard_letters"), {**chosen, "reason": "test data", "confirm": "yes"}, follow=True
+    )
+
+    assert "2 letters will be discarded" in text_of(plan)
+    assert "Nothing was discarded: say why the letters are discarded" in text_of(refused)
+    assert "2 letters were discarded." in text_of(done)
+    assert done.redirect_chain[0][0] == f"{reverse('dead_letters')}?state=open"
+    shown = text_of(admin_client.get(reverse("dead_letter", args=[letters[0].pk])))
+    assert "by admin: test data" in shown
+    assert "Discarded by admin, with 2 letters in all: test data" in shown
+
+
+def test_discarded_letters_are_restored_from_their_tab(admin_client: Client) -> None:
+    letter = make_letter(make_queue(), state=LetterState.DISCARDED)
+
+    listed_page = admin_client.get(reverse("dead_letters"), {"state": "discarded"})
+    done = admin_client.post(reverse("restore_letters"), {"letter": [str(letter.pk)], "confirm": "yes"}, follow=True)
+
+    assert "Restore selected" in text_of(listed_page)
+    assert "Replay selected" not in text_of(listed_page)
+    assert "1 letter was restored." in text_of(done)
+    letter.refresh_from_db()
+    assert letter.state == LetterState.OPEN
+
+
+def test_a_whole_group_is_replayed_or_discarded(admin_client: Client) -> None:
+    queue = make_queue()
+    group = make_letter(queue).group_id
+    for _ in range(2):
+        make_letter(queue)
+    other = make_letter(queue, fingerprint="1" * 16)
+
+    page = admin_client.get(reverse("dead_letters"), {"group": group})
+    plan = admin_client.post(reverse("replay_letters"), {"group": group})
+    assert "Letters 3, of these 3 open" in text_of(page)
+    assert "3 messages will be sent again" in text_of(plan)
+    assert "First 1, then up to 10, then up to 100 are sent" in text_of(plan)
+    assert f'name="group" value="{group}"' in plan.content.decode()
+
+    admin_client.post(reverse("discard_letters"), {"group": group, "reason": "known", "confirm": "yes"})
+    assert DeadLetter.objects.filter(state=LetterState.DISCARDED).count() == 3
+    other.refresh_from_db()
+    assert other.state == LetterState.OPEN
+
+
+def test_somebody_else_was_quicker(admin_client: Client) -> None:
+    letter = make_letter(make_queue(), state=LetterState.REPLAYING)
+    asked = {"letter": [str(letter.pk)], "reason": "test data", "confirm": "yes"}
+    shown = text_of(admin_client.post(reverse("discard_letters"), asked))
+    assert "Nothing was discarded: 1 of the letters is not open but replaying" in shown
+
+
+@pytest.mark.parametrize("name", ["discard_letters", "restore_letters"])
+@pytest.mark.parametrize("chosen", [{}, {"letter": ["nonsense"]}, {"group": "9" * 30}, {"group": "-1"}])
+def test_a_decision_on_nothing_says_so(admin_client: Client, name: str, chosen: dict[str, Any]) -> None:
+    assert "no letter was chosen" in text_of(admin_client.post(reverse(name), chosen)).lower()
+
+
+def test_notes_are_shown_where_they_help(admin_client: Client) -> None:
+    letter = make_letter(make_queue())
+
+    admin_client.post(reverse("note_letter", args=[letter.pk]), {"note": f"customer was told {HOSTILE}"})
+    of_group = admin_client.post(reverse("note_group", args=[letter.group_id]), {"note": "ticket 4711"}, follow=True)
+
+    page = admin_client.get(reverse("dead_letter", args=[letter.pk]))
+    assert "customer was told" in page.content.decode()
+    assert HOSTILE not in page.content.decode()
+    assert "Of its group: ticket 4711" in text_of(page)
+    assert 'value="ticket 4711"' in of_group.content.decode()
+
+
+def test_an_edited_letter_shows_both_messages(admin_client: Client) -> None:
+    letter = make_letter(make_queue())
+    edit_letter(SYSTEM, letter.pk, QueueMessage(None, b'{"temperature": 20}', {}))
+    shown = text_of(admin_client.get(reverse("dead_letter", args=[letter.pk])))
+    assert "&quot;temperature&quot;: 21.5" in shown
+    assert "&quot;temperature&quot;: 20" in shown
+    assert "as it was edited" in shown
+
+
+def test_many_letters_are_sorted_by_time_and_not_all_can_be_turned_over(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.views.dead_letters.COUNTED", 3)
+    queue = make_queue()
+    for number in range(5):
+        make_letter(queue, failed_at=ago(minutes=number))
+
+    response = admin_client.get(reverse("dead_letters"), {"sort": "attempts"})
+
+    assert len(listed(response)) == 3
+    assert "More than 3 letters are sorted by time alone" in text_of(response)
+    assert "These are the first 3 of 5" in text_of(response)
+
+
+def test_letters_that_could_not_be_entered_are_told_of(admin_client: Client) -> None:
+    make_letter(make_queue())
+    QuarantinedLetter.objects.create(letter_topic="a.dlq", letter_partition=0, letter_offset=7, error="no queue")
+    shown = text_of(admin_client.get(reverse("dead_letters")))
+    assert "1 letter could not be entered here" in shown
 
 
 # Operations
@@ -774,7 +880,7 @@ def test_no_operations_yet(admin_client: Client) -> None:
 def test_an_operation_shows_progress_log_and_letters(admin_client: Client) -> None:
     operation = make_operation(done=1)
     OperationLogEntry.objects.create(operation=operation, text="Sent the first")
-    make_letter(make_queue(), state=LetterState.REPLAYING, replay=operation)
+    make_letter(make_queue(), state=LetterState.REPLAYING, replay=make_replay(operation))
 
     response = admin_client.get(reverse("operation", args=[operation.pk]))
     shown = text_of(response)
@@ -787,7 +893,7 @@ def test_an_operation_shows_progress_log_and_letters(admin_client: Client) -> No
 
 def test_an_operation_is_followed_until_its_letters_have_ended(admin_client: Client) -> None:
     operation = make_operation(OperationState.SUCCEEDED, done=4)
-    letter = make_letter(make_queue(), state=LetterState.REPLAYING, replay=operation)
+    letter = make_letter(make_queue(), state=LetterState.REPLAYING, replay=make_replay(operation))
     url, htmx = reverse("operation", args=[operation.pk]), {"HX-Request": "true"}
 
     assert admin_client.get(url, headers=htmx).status_code == 200
@@ -816,9 +922,11 @@ def test_an_operation_that_is_over_is_not_cancelled(admin_client: Client) -> Non
     assert re.search(r'id="cancel"[^>]* disabled title="It is over: succeeded\."', response.content.decode())
 
 
-@pytest.mark.parametrize("name", ["replay_letters", "replay_letter", "cancel_operation"])
+@pytest.mark.parametrize(
+    "name", ["replay_letters", "discard_letters", "restore_letters", "replay_letter", "note_letter", "cancel_operation"]
+)
 def test_what_changes_something_is_never_a_link(admin_client: Client, name: str) -> None:
-    arguments = [] if name == "replay_letters" else [uuid4()]
+    arguments = [] if name.endswith("_letters") else [uuid4()]
     assert admin_client.get(reverse(name, args=arguments)).status_code == 405
 
 
@@ -840,11 +948,11 @@ def test_audit_entries_can_be_filtered(admin_client: Client) -> None:
 
 
 def fill(rows: int) -> None:
-    operation = make_operation()
+    replay = make_replay(make_operation())
     for number in range(rows):
         queue = make_queue(f"Queue{next(_numbers)}", Tenant.objects.create(name=f"Tenant{next(_numbers)}"))
         make_lag(queue, number)
-        make_letter(queue, tenant=queue.tenant, fingerprint=f"{number:016x}", replay=operation)
+        make_letter(queue, tenant=queue.tenant, fingerprint=f"{number:016x}", replay=replay)
         make_operation(created_by=User.objects.create_user(f"user{next(_numbers)}"))
         AuditEntry.objects.create(actor_name="ada", action="create", object_type="queue", object_id=str(queue.pk))
         make_process(f"process{next(_numbers)}")

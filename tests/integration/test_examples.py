@@ -56,6 +56,25 @@ def test_log_aggregation(tmp_path: Path, provider: str) -> None:
     ]
 
 
+FIELDS = [
+    "run 1: 500 readings of 10 devices",
+    "run 2: 500 readings of 10 devices",
+    "device 0: 24.5 degrees on average",
+    "device 1: 25.5 degrees on average",
+    "device 2: 26.5 degrees on average",
+]
+
+
+@pytest.mark.parametrize("provider", ["log", "in-memory"])
+def test_calculated_fields(tmp_path: Path, provider: str) -> None:
+    assert run([str(ROOT / "examples" / "calculated_fields.py"), "--provider", provider], tmp_path) == FIELDS
+
+
+def test_calculated_fields_on_kafka(tmp_path: Path, kafka_service: KafkaService) -> None:
+    where = ["--provider", "kafka", "--servers", kafka_service.bootstrap_servers]
+    assert run([str(ROOT / "examples" / "calculated_fields.py"), *where], tmp_path) == FIELDS
+
+
 def test_examples_leave_nothing_behind(tmp_path: Path) -> None:
     run([str(ROOT / "examples" / "log_aggregation.py")], tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -77,3 +96,13 @@ def test_the_pieces_of_the_how_to(tmp_path: Path) -> None:
     assert rest[0] == "2 apples for customer-123, attempt 1"
     assert "b'3 pears' no price for pears 2" in rest
     assert rest[-1] == "LogTbTransportQueueFactory tb_rule_engine 10"
+
+
+def test_the_pieces_of_the_how_to_on_handlers(tmp_path: Path) -> None:
+    assert run_snippets("docs/howto/write-a-handler.md", tmp_path) == [
+        "orders: 2 apples, attempt 1",
+        "told customer-123",
+        "to us@example.org: 2 apples",
+        "2 apples of partition 0",
+        "undecodable",
+    ]

@@ -1,179 +1,475 @@
-"""Replays: in order, and nothing sent twice or given back that was acknowledged."""
+"""Replays: in order, at their pace, with care, and each letter once."""
 
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
-from queueapi.actions.dead_letters import mark_replayed, replay_letters
+from queueapi.actions.outcomes import mark_failed_again, mark_outcomes
+from queueapi.actions.queues import create_queue
+from queueapi.actions.replays import (
+    cancel_replay,
+    pause_replay,
+    replay_letters,
+    resume_replay,
+    start_replay,
+)
 from queueapi.choices import LetterState, OperationState
-from queueapi.models import DeadLetter, Operation
-from queuecore.errors import ProviderUnavailable
-from queuecore.messages import REPLAY_LETTER, RecordMetadata
+from queueapi.errors import NotReplayable
+from queueapi.models import DeadLetter, DeadLetterEdit, LedgerEntry, Operation, Queue, Replay
+from queueapi.replaying import ReplaySettings
+from queueapi.selectors.letter_filter import LetterFilter
+from queuecore.errors import PayloadTooLarge, ProviderUnavailable, UnknownTopic
+from queuecore.hashing import partition_of
+from queuecore.messages import REPLAY_LETTER
 from queuecore.testing.clock import ManualClock
-from workers.operations import replay, runner
-from workers.operations.replay import CHUNK_TIMEOUT_S, Replay
+from tests.integration.replay_kit import (
+    finished,
+    item_states,
+    letters_in,
+    make_letters,
+    ran,
+    sent_letters,
+    sent_records,
+    states,
+)
+from workers.operations import replay as kind
+from workers.operations import runner
+from workers.operations.replay import ReplayKind
 
-FAILED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Producer:
-    """Stores nothing. Answers at once: with an error for those in `broken`, never for those in `silent`."""
+class FaultyProducer:
+    """The real one, except for letters that it refuses, cannot store, or stores without saying so."""
 
     def __init__(self) -> None:
-        self.sent: list[UUID] = []
-        self.broken: set[UUID] = set()
-        self.refused: set[UUID] = set()
-        self.silent: set[UUID] = set()
-        self.clock = ManualClock()
-
-    def producer(self) -> "Producer":
-        return self
-
-    def close(self) -> None: ...
+        self.refused: dict[UUID, Exception] = {}
+        self.broken: dict[UUID, Exception] = {}
+        self.unsaid: dict[UUID, Exception] = {}
 
     def send(self, info, message, callback) -> None:
         letter = UUID(message.headers[REPLAY_LETTER].decode())
         if letter in self.refused:
-            raise ProviderUnavailable("there is no room")
-        self.sent.append(letter)
+            raise self.refused[letter]
         if letter in self.broken:
-            callback(None, ProviderUnavailable("the disk is full"))
-        elif letter in self.silent:
-            self.clock.advance(CHUNK_TIMEOUT_S)
-        else:
-            callback(RecordMetadata(info.full_topic_name, 0, len(self.sent), 0), None)
-
-
-@pytest.fixture
-def producer(installation, monkeypatch) -> Producer:
-    producer = Producer()
-    monkeypatch.setattr(runtime, "provider", lambda: producer)
-    monkeypatch.setattr(replay, "CHUNK", 4)
-    monkeypatch.setitem(runner.KINDS, "replay_letters", Replay(clock=producer.clock))
-    return producer
-
-
-@pytest.fixture
-def letters(installation) -> list[UUID]:
-    """Six of one entity, in the order in which they failed."""
-    made = [
-        DeadLetter(
-            queue=installation.queue,
-            letter_topic="telemetry.dlq",
-            letter_partition=0,
-            letter_offset=number,
-            topic="telemetry.0",
-            partition=0,
-            offset=number,
-            sent_at=FAILED_AT,
-            payload=b"",
-            attempts=1,
-            first_failed_at=FAILED_AT,
-            failed_at=FAILED_AT + timedelta(seconds=number),
+            callback(None, self.broken[letter])
+            return
+        error = self.unsaid.get(letter)
+        runtime.provider().producer().send(
+            info, message, callback if error is None else lambda _metadata, _error: callback(None, error)
         )
-        for number in range(6)
-    ]
-    return [letter.id for letter in DeadLetter.objects.bulk_create(made)]
 
 
-def states(letters: list[UUID]) -> str:
-    """One character for each: (r)eplaying, r(E)played, (o)pen, (f)ailed again."""
-    rows = DeadLetter.objects.in_bulk(letters)
-    signs = {"replaying": "r", "replayed": "E", "open": "o", "failed_again": "f"}
-    return "".join(signs[rows[letter].state] for letter in letters)
+@pytest.fixture
+def producer(installation, monkeypatch) -> FaultyProducer:
+    faulty = FaultyProducer()
+    monkeypatch.setattr("workers.operations.chunks.send_all", sending_by(faulty))
+    return faulty
 
 
-def finished(operation: Operation) -> Operation:
-    runner.run_operation(operation.id)
-    operation.refresh_from_db()
-    return operation
+def sending_by(producer):
+    from workers.operations.answers import send_all
+
+    return lambda _producer, outgoing, meanwhile: send_all(producer, outgoing, meanwhile)
 
 
-def abandoned(operation: Operation) -> None:
+@pytest.fixture
+def clock(monkeypatch) -> ManualClock:
+    clock = ManualClock()
+    monkeypatch.setitem(runner.KINDS, "replay_letters", ReplayKind(clock))
+    return clock
+
+
+@pytest.fixture
+def small_chunks(monkeypatch) -> None:
+    monkeypatch.setattr(kind, "CHUNK", 4)
+
+
+@pytest.fixture
+def queue(installation) -> Queue:
+    return installation.queue
+
+
+@pytest.fixture
+def letters(queue) -> list[UUID]:
+    """Six of one entity, in the order in which they failed."""
+    return make_letters(queue, 6)
+
+
+def abandoned(replay: Replay) -> None:
     """Its runner is dead, and the lease is over."""
-    Operation.objects.filter(id=operation.id).update(lease_expires_at=FAILED_AT)
-
-
-def test_letters_are_sent_as_they_failed_however_they_were_chosen(producer, letters) -> None:
-    operation = finished(replay_letters(SYSTEM, reversed(letters)))
-    assert producer.sent == letters
-    assert (operation.state_choice, operation.done) == (OperationState.SUCCEEDED, 6)
-
-
-def test_a_failed_send_gives_back_that_letter_and_what_follows_its_chunk(producer, letters) -> None:
-    producer.broken = {letters[1]}
-    operation = finished(replay_letters(SYSTEM, letters))
-    assert states(letters) == "rorroo"
-    assert (operation.state_choice, operation.done) == (OperationState.FAILED, 3)
-    assert operation.error == "the disk is full"
-
-
-def test_nothing_overtakes_a_letter_that_the_producer_refuses(producer, letters) -> None:
-    producer.refused = {letters[2]}
-    operation = finished(replay_letters(SYSTEM, letters))
-    assert producer.sent == letters[:2]
-    assert states(letters) == "rroooo"
-    assert operation.error == "there is no room"
-
-
-def test_a_chunk_has_one_deadline(producer, letters) -> None:
-    producer.silent = {letters[1]}
-    operation = finished(replay_letters(SYSTEM, letters))
-    assert producer.sent == letters[:2]
-    assert states(letters) == "rooooo"
-    assert "3 of 4 messages were not acknowledged within 15 s and may still be stored" in operation.error
-
-
-def test_what_was_given_back_can_be_replayed_and_the_rest_cannot(producer, letters) -> None:
-    producer.broken = {letters[1]}
-    finished(replay_letters(SYSTEM, letters))
-    producer.broken.clear()
-    producer.sent.clear()
-    assert finished(replay_letters(SYSTEM, [letters[1], *letters[4:]])).state_choice is OperationState.SUCCEEDED
-    assert producer.sent == [letters[1], *letters[4:]]
-
-
-def test_a_runner_that_died_before_its_step_has_noted_what_was_acknowledged(producer, letters, monkeypatch) -> None:
-    operation = replay_letters(SYSTEM, letters)
-    with monkeypatch.context() as dying:
-        dying.setattr("workers.operations.run.extend_lease", kill)
-        with pytest.raises(KeyboardInterrupt):
-            runner.run_operation(operation.id)
-    abandoned(operation)
-    assert finished(operation).done == 6
-    assert producer.sent == letters
-
-
-def test_a_runner_that_died_before_its_notes_sends_none_again_that_was_handled(producer, letters, monkeypatch) -> None:
-    operation = replay_letters(SYSTEM, letters)
-    with monkeypatch.context() as dying:
-        dying.setattr(replay, "mark_sent", kill)
-        with pytest.raises(KeyboardInterrupt):
-            runner.run_operation(operation.id)
-    abandoned(operation)
-    mark_replayed(letters[0])
-    DeadLetter.objects.filter(id=letters[1]).update(state=LetterState.FAILED_AGAIN)
-    producer.sent.clear()
-    finished(operation)
-    assert producer.sent == letters[2:]
-    assert states(letters) == "Efrrrr"
-
-
-def test_a_letter_handled_since_the_replay_looked_is_not_sent(producer, letters, monkeypatch) -> None:
-    step = runner.OperationRun.step
-
-    def handled_meanwhile(run, done):
-        mark_replayed(letters[5])
-        step(run, done)
-
-    monkeypatch.setattr(runner.OperationRun, "step", handled_meanwhile)
-    assert finished(replay_letters(SYSTEM, letters)).done == 6
-    assert producer.sent == letters[:5]
+    Operation.objects.filter(id=replay.operation_id).update(lease_expires_at=LONG_AGO)
 
 
 def kill(*_: object) -> None:
     """As if the process ended here: not even `except Exception` runs."""
     raise KeyboardInterrupt
+
+
+def test_letters_are_sent_as_they_failed_however_they_were_chosen(queue, letters) -> None:
+    operation = finished(replay_letters(SYSTEM, reversed(letters)))
+    assert sent_letters(queue) == letters
+    assert (operation.state_choice, operation.done) == (OperationState.SUCCEEDED, 6)
+    assert states(letters) == "rrrrrr"
+    assert [entry.text for entry in operation.log.all()] == ["sent 6 of 6 letters"]
+
+
+def test_a_message_is_what_it_was_and_says_which_replay_it_is_of(queue, letters) -> None:
+    replay = ran(start_replay(SYSTEM, letters[:1]))
+    [record] = sent_records(queue)
+    assert (record.key, record.data) == (b"sensor", b"data 0")
+    assert record.headers == {
+        "ts": b"12345678",
+        "__queue.replay.id": str(replay.id).encode(),
+        "__queue.replay.letter": str(letters[0]).encode(),
+        "__queue.replay.count": b"1",
+    }
+
+
+def test_the_replay_count_rises(queue) -> None:
+    [letter] = make_letters(queue, 1, replay_count=3)
+    ran(start_replay(SYSTEM, [letter]))
+    assert sent_records(queue)[0].headers["__queue.replay.count"] == b"4"
+
+
+def test_what_was_edited_is_sent_instead(queue, letters) -> None:
+    key = uuid4()
+    told = {"key": key, "headers": {"kind": "bmV3"}, "payload": b"mended", "edited_by": "root"}
+    DeadLetterEdit.objects.create(letter_id=letters[1], **told)
+    DeadLetter.objects.filter(id=letters[1]).update(is_edited=True)
+    ran(start_replay(SYSTEM, letters[:2]))
+    by_letter = dict(zip(sent_letters(queue), sent_records(queue), strict=True))
+    assert by_letter[letters[0]].data == b"data 0"
+    mended = by_letter[letters[1]]
+    assert (mended.key, mended.data, mended.headers["kind"]) == (key, b"mended", b"new")
+    assert mended.topic == queue.partition_info(partition_of(key, queue.partitions)).full_topic_name
+
+
+def test_letters_stay_in_their_partitions(queue) -> None:
+    letters = make_letters(queue, 9, partitions=3)
+    ran(start_replay(SYSTEM, LetterFilter(queue=queue.id)))
+    assert [record.topic[-1] for record in sent_records(queue)] == list("000111222")
+    assert sent_letters(queue) == [*letters[::3], *letters[1::3], *letters[2::3]]
+
+
+def test_letters_go_to_another_queue_by_its_partitions(installation, queue) -> None:
+    other = create_queue(SYSTEM, queue.tenant, name="Other", topic="other", handler="log", partitions=7)
+    keys = [uuid4() for _ in range(20)]
+    letters = [make_letters(queue, 1, key=key, first=number)[0] for number, key in enumerate(keys)]
+    ran(start_replay(SYSTEM, letters, target=other))
+    assert sent_records(queue) == []
+    for record in sent_records(other):
+        assert record.topic == f"other.{partition_of(record.key, 7)}"
+    assert sorted(sent_letters(other)) == sorted(letters)
+
+
+def test_a_letter_that_cannot_be_sent_is_open_again_with_the_reason_and_the_others_go(producer, queue, letters) -> None:
+    producer.broken[letters[2]] = PayloadTooLarge("it has 2 MiB; 1 MiB is the most")
+    replay = ran(start_replay(SYSTEM, letters))
+    assert sent_letters(queue) == [*letters[:2], *letters[3:]]
+    assert states(letters) == "rrorrr"
+    assert replay.items.get(letter=letters[2]).reason == "it has 2 MiB; 1 MiB is the most"
+    assert (replay.sent, replay.skipped, replay.operation.done) == (5, 1, 6)
+    assert replay.operation.state_choice is OperationState.SUCCEEDED
+
+
+def test_where_no_letter_can_be_stored_the_replay_fails_and_gives_all_back(producer, queue, letters) -> None:
+    producer.broken[letters[0]] = UnknownTopic("there is no topic telemetry.0")
+    replay = ran(start_replay(SYSTEM, letters))
+    assert replay.operation.state_choice is OperationState.FAILED
+    assert replay.operation.error == "there is no topic telemetry.0"
+    # What was stored all the same was found.
+    assert states(letters) == "orrrrr"
+    assert sent_letters(queue) == letters[1:]
+
+
+def test_nothing_overtakes_a_letter_that_the_producer_does_not_take(producer, queue, letters) -> None:
+    producer.refused[letters[2]] = ProviderUnavailable("there is no room")
+    replay = start_replay(SYSTEM, letters)
+    assert ran(replay).operation.state_choice is OperationState.RUNNING
+    assert sent_letters(queue) == letters[:2]
+    producer.refused.clear()
+    Operation.objects.update(due_at=None)
+    assert ran(replay).operation.state_choice is OperationState.SUCCEEDED
+    assert sent_letters(queue) == letters
+
+
+def test_a_provider_that_is_away_is_waited_for(producer, queue, letters, small_chunks) -> None:
+    producer.broken[letters[5]] = ProviderUnavailable("the disk is full")
+    replay = ran(start_replay(SYSTEM, letters))
+    assert replay.operation.state_choice is OperationState.RUNNING
+    assert replay.operation.due_at is not None
+    assert replay.operation.lease_owner == ""
+    assert replay.operation.log.get().text == "waits and will try again: the disk is full"
+    assert ran(replay).sent == 4, "it is not yet due"
+
+
+@pytest.mark.parametrize("outcome", [None, mark_outcomes, mark_failed_again])
+def test_an_answer_that_got_lost_is_looked_for_at_the_target(producer, queue, letters, outcome) -> None:
+    for letter in letters[1:3]:
+        producer.unsaid[letter] = ProviderUnavailable("no answer in time")
+    producer.broken[letters[3]] = ProviderUnavailable("no answer in time")
+    replay = ran(start_replay(SYSTEM, letters))
+    if outcome is not None:
+        outcome([letters[1]])
+    producer.unsaid.clear()
+    producer.broken.clear()
+    Operation.objects.update(due_at=None)
+    replay = ran(replay)
+    assert replay.operation.state_choice is OperationState.SUCCEEDED
+    assert sorted(sent_letters(queue)) == sorted(letters)
+    assert (replay.sent, replay.succeeded + replay.failed) == (6, 0 if outcome is None else 1)
+
+
+def test_a_runner_that_died_before_it_noted_what_was_sent_sends_nothing_twice(queue, letters, monkeypatch) -> None:
+    replay = start_replay(SYSTEM, letters)
+    with monkeypatch.context() as dying:
+        dying.setattr("workers.operations.chunks.finish_chunk", kill)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run_operation(replay.operation_id)
+    abandoned(replay)
+    replay = ran(replay)
+    assert sent_letters(queue) == letters
+    assert item_states(replay) == ["arrived"] * 6
+    assert (replay.sent, replay.operation.done, replay.operation.state) == (6, 6, "succeeded")
+
+
+def test_a_runner_that_died_before_it_sent_anything_leaves_all_to_be_sent(queue, letters, monkeypatch) -> None:
+    replay = start_replay(SYSTEM, letters)
+    with monkeypatch.context() as dying:
+        dying.setattr("workers.operations.chunks.send_all", kill)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run_operation(replay.operation_id)
+    abandoned(replay)
+    replay = ran(replay)
+    assert sent_letters(queue) == letters
+    assert item_states(replay) == ["sent"] * 6
+
+
+def test_one_that_is_to_be_cancelled_is_settled_first(queue, letters, monkeypatch) -> None:
+    replay = start_replay(SYSTEM, letters)
+    with monkeypatch.context() as dying:
+        dying.setattr("workers.operations.chunks.finish_chunk", kill)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run_operation(replay.operation_id)
+    abandoned(replay)
+    cancel_replay(SYSTEM, replay)
+    assert ran(replay).operation.state_choice is OperationState.CANCELLED
+    assert states(letters) == "rrrrrr", "what arrived is not given back"
+
+
+def test_what_retention_has_removed_before_anybody_looked_is_reported_and_not_sent(
+    producer, queue, letters, small_chunks
+) -> None:
+    producer.unsaid[letters[1]] = ProviderUnavailable("no answer in time")
+    replay = ran(start_replay(SYSTEM, letters))
+    place = queue.partition_info(0).place
+    runtime.provider().admin().delete_records({place: 3})
+    producer.unsaid.clear()
+    Operation.objects.update(due_at=None)
+    replay = ran(replay)
+    assert replay.operation.state_choice is OperationState.SUCCEEDED
+    assert states(letters) == "ooorrr"
+    assert item_states(replay) == ["skipped", "skipped", "skipped", "arrived", "sent", "sent"]
+    assert "telemetry.0[0] was cleaned up before it could be looked for" in replay.items.first().reason
+    assert letters_in(runtime.provider().reader().read(place, 3, 10)) == letters[3:]
+
+
+def test_somebody_else_who_has_taken_over_is_not_disturbed(queue, letters, monkeypatch) -> None:
+    replay = start_replay(SYSTEM, letters)
+    begin = kind.ChunkSender._begin
+
+    def lose_lease(sender, *args):
+        Operation.objects.update(lease_owner="somebody else")
+        return begin(sender, *args)
+
+    monkeypatch.setattr(kind.ChunkSender, "_begin", lose_lease)
+    assert ran(replay).operation.lease_owner == "somebody else"
+    assert sent_records(queue) == []
+
+
+def test_pausing_keeps_what_is_left_and_resuming_sends_it(queue, letters, small_chunks, monkeypatch) -> None:
+    replay = start_replay(SYSTEM, letters)
+    send = kind.ChunkSender.send
+
+    def pause_then_send(sender, most):
+        pause_replay(SYSTEM, replay)
+        return send(sender, most)
+
+    with monkeypatch.context() as pausing:
+        pausing.setattr(kind.ChunkSender, "send", pause_then_send)
+        operation = ran(replay).operation
+    assert (operation.state, operation.is_paused, operation.done) == ("running", True, 4)
+    assert ran(replay).sent == 4, "nobody may take it up"
+    resume_replay(SYSTEM, replay)
+    assert ran(replay).operation.state_choice is OperationState.SUCCEEDED
+    assert sent_letters(queue) == letters
+
+
+def test_cancelling_gives_back_what_was_not_sent(queue, letters, small_chunks, monkeypatch) -> None:
+    replay = start_replay(SYSTEM, letters)
+    send = kind.ChunkSender.send
+
+    def cancel_then_send(sender, most):
+        cancel_replay(SYSTEM, replay)
+        return send(sender, most)
+
+    monkeypatch.setattr(kind.ChunkSender, "send", cancel_then_send)
+    replay = ran(replay)
+    assert replay.operation.state_choice is OperationState.CANCELLED
+    assert states(letters) == "rrrroo"
+    assert item_states(replay)[4:] == ["skipped", "skipped"]
+
+
+class TestRamp:
+    def test_it_waits_for_the_outcome_of_each_step(self, clock, queue, letters) -> None:
+        replay = start_replay(SYSTEM, letters, settings=ReplaySettings(ramp=(1, 3)))
+        for sent in (1, 3):
+            assert self.taken_up(replay).sent == sent
+            assert replay.operation.log.last().text.startswith("waits for the outcome of")
+            mark_outcomes(letters[:sent])
+        replay = self.taken_up(replay)
+        assert (replay.sent, replay.succeeded, replay.operation.state) == (6, 3, "succeeded")
+        assert sent_letters(queue) == letters
+
+    def test_one_failure_at_the_first_step_ends_it(self, clock, queue, letters) -> None:
+        replay = start_replay(SYSTEM, letters, settings=ReplaySettings(ramp=(1,)))
+        self.taken_up(replay)
+        mark_failed_again(letters[:1])
+        replay = self.taken_up(replay)
+        assert replay.operation.state_choice is OperationState.FAILED
+        assert replay.operation.error.startswith("1 of 1 letters failed again, more than 50%")
+        assert states(letters) == "fooooo"
+
+    def test_a_letter_that_could_not_be_sent_is_not_waited_for(self, producer, clock, queue, letters) -> None:
+        producer.broken[letters[0]] = PayloadTooLarge("it is too large")
+        replay = self.taken_up(start_replay(SYSTEM, letters, settings=ReplaySettings(ramp=(1,))))
+        assert (replay.sent, replay.operation.state) == (5, "succeeded")
+
+    def taken_up(self, replay: Replay) -> Replay:
+        Operation.objects.update(due_at=None)
+        return ran(replay)
+
+
+def test_too_many_failures_end_it_and_give_back_the_rest(queue, letters, small_chunks, monkeypatch) -> None:
+    send = kind.ChunkSender.send
+
+    def fail_then_send(sender, most):
+        sent = send(sender, most)
+        mark_failed_again(letters[:3])
+        mark_outcomes(letters[3:4])
+        return sent
+
+    monkeypatch.setattr(kind.ChunkSender, "send", fail_then_send)
+    replay = ran(start_replay(SYSTEM, letters, settings=ReplaySettings(abort_min=3)))
+    assert replay.operation.error.startswith("3 of 4 letters failed again, more than 50%")
+    assert states(letters) == "fffEoo"
+
+
+def test_a_rate_is_kept_to(clock, queue) -> None:
+    letters = make_letters(queue, 100)
+    replay = ran(start_replay(SYSTEM, letters, settings=ReplaySettings(rate_per_s=20)))
+    assert replay.operation.state_choice is OperationState.SUCCEEDED
+    # The last portion begins a portion before the end.
+    assert clock.monotonic() == pytest.approx(100 / 20 - 0.2)
+
+
+def test_a_filters_letters_are_collected_bit_by_bit(queue, monkeypatch) -> None:
+    monkeypatch.setattr("queueapi.actions.replay_items.BATCH", 4)
+    letters = make_letters(queue, 25, partitions=3)
+    replay = start_replay(SYSTEM, LetterFilter(queue=queue.id))
+    assert replay.operation.total == 4
+    late = make_letters(queue, 1, first=1_000)
+    replay = ran(replay)
+    assert (replay.operation.total, replay.sent, replay.is_collected) == (25, 25, True)
+    assert sent_letters(queue) == [*letters[::3], *letters[1::3], *letters[2::3]]
+    assert states(late) == "o", "what came later was not meant"
+
+
+def test_a_runner_that_died_while_it_collected_goes_on(queue, monkeypatch) -> None:
+    monkeypatch.setattr("queueapi.actions.replay_items.BATCH", 4)
+    letters = make_letters(queue, 10)
+    replay = start_replay(SYSTEM, LetterFilter(queue=queue.id))
+    with monkeypatch.context() as dying:
+        dying.setattr("workers.operations.replay.note_collected", kill)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run_operation(replay.operation_id)
+    abandoned(replay)
+    assert ran(replay).sent == 10
+    assert sent_letters(queue) == letters
+
+
+def test_large_letters_are_not_all_in_memory_at_once(queue, letters, monkeypatch) -> None:
+    monkeypatch.setattr("queueapi.selectors.replay_rows._MAX_BYTES", 13)
+    sizes = []
+    send = kind.ChunkSender.send
+    monkeypatch.setattr(kind.ChunkSender, "send", lambda sender, most: sizes.append(send(sender, most)) or sizes[-1])
+    ran(start_replay(SYSTEM, letters))
+    assert sizes == [2, 2, 2]
+
+
+def test_named_letters_are_taken_all_or_none(queue, letters) -> None:
+    DeadLetter.objects.filter(id=letters[0]).update(state=LetterState.DISCARDED)
+    with pytest.raises(NotReplayable, match="1 of the letters were discarded; restore them first"):
+        start_replay(SYSTEM, letters)
+    with pytest.raises(NotReplayable, match="1 of the letters do not exist"):
+        start_replay(SYSTEM, [uuid4()])
+    with pytest.raises(NotReplayable, match="choose between 1 and 10,000"):
+        start_replay(SYSTEM, [])
+    assert not Operation.objects.exists()
+    assert states(letters) == "dooooo"
+
+
+def test_of_two_who_replay_the_same_letters_one_hears_why_not(queue, letters) -> None:
+    start_replay(SYSTEM, letters[:2])
+    with pytest.raises(NotReplayable, match="2 of the letters are being replayed already"):
+        start_replay(SYSTEM, letters)
+    with pytest.raises(NotReplayable, match="no letter of this choice can be replayed"):
+        start_replay(SYSTEM, LetterFilter(queue=queue.id, until=datetime(2020, 1, 1, tzinfo=UTC)))
+
+
+def test_it_is_in_the_ledger(queue, letters) -> None:
+    replay = start_replay(SYSTEM, letters, reason="the sensor's firmware was mended")
+    entry = LedgerEntry.objects.get(replay=replay)
+    assert (entry.action, entry.count, entry.reason) == ("replay", 6, "the sensor's firmware was mended")
+
+
+class TestOutcomes:
+    def test_they_are_told_once_however_often_they_come(self, queue, letters) -> None:
+        replay = ran(start_replay(SYSTEM, letters))
+        assert mark_outcomes(letters[:2]) == 2
+        assert mark_outcomes(letters[:3]) == 1
+        assert mark_failed_again(letters[2:4]) == 1
+        replay.refresh_from_db()
+        assert (replay.succeeded, replay.failed) == (3, 1)
+        assert states(letters) == "EEEfrr"
+
+    def test_what_nobody_replays_has_none(self, queue, letters) -> None:
+        assert mark_outcomes([*letters, uuid4()]) == 0
+        assert mark_outcomes([]) == 0
+
+    def test_a_pack_of_them_takes_the_same_queries_as_one(self, queue) -> None:
+        letters = make_letters(queue, 101)
+        ran(start_replay(SYSTEM, letters))
+        numbers = []
+        for chosen in (letters[:1], letters[1:]):
+            with CaptureQueriesContext(connection) as queries:
+                mark_outcomes(chosen)
+            numbers.append(len(queries))
+        assert numbers[0] == numbers[1]
+
+    def test_the_last_replay_of_a_letter_hears_it(self, producer, queue, letters) -> None:
+        producer.broken[letters[0]] = PayloadTooLarge("it is too large")
+        first = ran(start_replay(SYSTEM, letters[:1]))
+        producer.broken.clear()
+        second = ran(start_replay(SYSTEM, letters[:1]))
+        mark_outcomes(letters[:1])
+        first.refresh_from_db()
+        second.refresh_from_db()
+        assert (first.succeeded, second.succeeded) == (0, 1)
+        assert item_states(first) == ["skipped"]

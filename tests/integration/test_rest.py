@@ -132,7 +132,7 @@ def test_what_nobody_foresaw_is_told_to_the_log_alone(api, message, monkeypatch,
     def broken(*args: object) -> None:
         raise RuntimeError("the password is 1234")
 
-    monkeypatch.setattr("queueapi.rest.v1.views.publish_message", broken)
+    monkeypatch.setattr("queueapi.rest.v1.queues.publish_message", broken)
     answer = api.post(URL, message)
     assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
     assert answer["content-type"] == "application/problem+json"
@@ -142,7 +142,7 @@ def test_what_nobody_foresaw_is_told_to_the_log_alone(api, message, monkeypatch,
 
 
 def test_a_tenants_queue_takes_that_tenants_messages_only(api, installation, message) -> None:
-    own = create_queue(SYSTEM, create_tenant(SYSTEM, "Owner"), name="Own", topic="own", handler="noop")
+    own = create_queue(SYSTEM, create_tenant(SYSTEM, "Owner"), name="Own", topic="own", handler="log")
     answer = api.post(f"/api/v1/queues/{own.id}/messages", message)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
     assert str(own.tenant_id) in answer.json()["detail"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from queuecore import Queues, open_queues
-from queuecore.queues.draining import Backlog
+from queuecore.consuming.draining import Backlog
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import TopicPartitionInfo
 from tests.reliability.consumer_to_kill import consumer_to_kill, kill

@@ -11,13 +11,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from queuecore import DeliveryContext, Queues, Record, open_queues
+from queuecore.consuming.draining import Backlog
 from queuecore.errors import ProviderUnavailable
 from queuecore.providers.base import QueueAdmin, TopicDescription, TopicSpec
 from queuecore.providers.kafka import KafkaProvider
 from queuecore.providers.kafka.connection import Connection
 from queuecore.providers.kafka.settings import consumer_settings
 from queuecore.providers.options import ConsumerOptions, KafkaOptions
-from queuecore.queues.draining import Backlog
 from queuecore.testing.services import KafkaCluster
 from queuecore.topics import TopicPartitionInfo
 from tests.reliability.kafka_load import Load, Member, Observer, out_of_order, stored, wait_until

@@ -14,11 +14,11 @@ from uuid import uuid4
 import pytest
 
 from queuecore import Queues, open_queues
+from queuecore.consuming.draining import Backlog
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.kafka import KafkaProvider
 from queuecore.providers.options import ConsumerOptions
-from queuecore.queues.draining import Backlog
 from queuecore.sending import send_and_wait
 from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import DEADLINE_S

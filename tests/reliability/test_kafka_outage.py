@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from queuecore import Queues, Record, open_queues
+from queuecore.consuming.draining import Backlog
 from queuecore.providers.options import ProducerOptions
-from queuecore.queues.draining import Backlog
 from queuecore.testing.services import KafkaService
 from queuecore.topics import TopicPartitionInfo
 from tests.reliability.kafka_load import Load, Member, Observer, out_of_order, stored, wait_until

@@ -1,35 +1,34 @@
 """Consumers and brokers that fall silent.
 
 A consumer that was stopped for longer than its session cannot commit over the one that took its place; nor can the
-loop of a partition over the next one, which takes its place at once. While a broker
-is silent nobody waits for it for longer than the timeout, and all goes on when it is back.
+consumption of a partition over the next one, which takes its place at once. While a broker is silent nobody waits for
+it for longer than the timeout, and all goes on when it is back.
 """
 
 import os
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
-from queuecore.deadletter.envelope import FailureStory
+from queuecore.consuming.consumption import Consumption
+from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.errors import ProviderUnavailable
-from queuecore.messages import QueueMessage, Record
+from queuecore.messages import QueueMessage
 from queuecore.providers.base import TopicSpec, Transaction, TransactionalProducer
 from queuecore.providers.kafka import KafkaProvider
 from queuecore.providers.options import ConsumerOptions, KafkaOptions
 from queuecore.sending import send_and_wait
+from queuecore.submit import submit_strategy
 from queuecore.testing.services import KafkaService
 from queuecore.testing.waiting import DEADLINE_S, wait_until
-from queuecore.topics import ServiceType, TopicPartitionInfo
+from queuecore.topics import TopicPartitionInfo
 from tests.reliability.kafka_load import stored
 from tests.services import running
 
@@ -91,11 +90,11 @@ def test_a_displaced_consumers_commit_is_refused(provider: KafkaProvider, kafka_
 
 HOST = """
 import sys
-from queuecore.consuming.loop import ConsumedPartition, PartitionLoop
-from queuecore.errors import QueueError
+from queuecore.consuming import consumption
+from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.providers.kafka import KafkaProvider
 from queuecore.providers.options import ConsumerOptions
-from queuecore.topics import ServiceType, TopicPartitionInfo
+from queuecore.topics import TopicPartitionInfo
 
 servers, topic, session_ms = sys.argv[1:]
 
@@ -103,59 +102,52 @@ def handle(record, context):
     print("handling", flush=True)
     sys.stdin.readline()
 
-class Outcomes:
-    def succeeded(self, record): ...
+def stand_by(provider, plan, stopping):
+    print("stands by", flush=True)
+    stopping.wait()
 
+consumption.stand_by = stand_by
 provider = KafkaProvider(servers, consuming=ConsumerOptions(session_timeout_ms=int(session_ms)))
-spec = ConsumedPartition("1", topic, ServiceType.TB_CORE, TopicPartitionInfo(topic, 0), "print", 100)
-try:
-    PartitionLoop(spec, provider, handle, Outcomes()).run()
-except QueueError as error:
-    print(error.code, flush=True)
+plan = ConsumptionPlan(topic, topic, (TopicPartitionInfo(topic, 0),), "print", member_id="the-only")
+consuming = consumption.Consumption(plan, provider, handle)
+consuming.start()
+consuming.ended.wait()
 """
-
-
-@dataclass
-class Noted:
-    done: list[bytes] = field(default_factory=list)
-
-    def succeeded(self, record: Record) -> None:
-        self.done.append(record.data)
-
-    def dead_lettered(self, record: Record, story: FailureStory) -> None:
-        raise AssertionError(f"{record} failed: {story}")
 
 
 @pytest.mark.full
 def test_the_next_owner_of_a_partition_waits_for_no_session_to_end(kafka_service: KafkaService) -> None:
     # Nobody here waits for so long.
     consuming = ConsumerOptions(session_timeout_ms=int(5 * DEADLINE_S * 1000))
-    info, noted = TopicPartitionInfo(f"zombie-{uuid4().hex[:12]}", 0), Noted()
-    spec = ConsumedPartition("1", info.topic, ServiceType.TB_CORE, info, "none", 100)
+    info, handled = TopicPartitionInfo(f"zombie-{uuid4().hex[:12]}", 0), list[bytes]()
+    plan = ConsumptionPlan(
+        info.topic, info.topic, (info,), "note", submit=submit_strategy("SEQUENTIAL"), member_id="the-only"
+    )
     servers = kafka_service.bootstrap_servers
     command = [sys.executable, "-c", HOST, servers, info.topic, str(consuming.session_timeout_ms)]
     with closing(KafkaProvider(servers, consuming=consuming)) as provider:
         provider.admin().create_topics([TopicSpec(info.full_topic_name)])
         for number in range(3):
             send_and_wait(provider.producer(), info, QueueMessage(None, b"%d" % number), DEADLINE_S)
-        loop = PartitionLoop(spec, provider, lambda record, context: None, noted)
-        successor = threading.Thread(target=loop.run)
+        successor = Consumption(plan, provider, lambda record, context: handled.append(record.data))
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as zombie:
             try:
                 assert zombie.stdout is not None
                 assert zombie.stdout.readline() == "handling\n"
                 os.kill(zombie.pid, signal.SIGSTOP)
                 successor.start()
-                wait_until(lambda: len(noted.done) == 3)
+                wait_until(lambda: successor.counts.handled == 3)
                 os.kill(zombie.pid, signal.SIGCONT)
-                answer, _ = zombie.communicate("\n", timeout=DEADLINE_S)
-                assert answer.splitlines()[-1] == "displaced"
+                assert zombie.stdin is not None
+                zombie.stdin.write("\n" * 3)
+                zombie.stdin.flush()
+                said = iter(zombie.stdout.readline, "")
+                assert "stands by\n" in said
             finally:
                 zombie.kill()
-                loop.stop()
-                successor.join(DEADLINE_S)
-        assert noted.done == [b"0", b"1", b"2"]
-        assert provider.admin().committed_offsets({spec.group: [info.place]}) == {spec.group: {info.place: 3}}
+                assert successor.stop(DEADLINE_S)
+        assert handled == [b"0", b"1", b"2"]
+        assert provider.admin().committed_offsets({plan.group: [info.place]}) == {plan.group: {info.place: 3}}
 
 
 @pytest.fixture

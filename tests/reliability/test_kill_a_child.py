@@ -18,7 +18,7 @@ CHILDREN = ("consumer", "web", "tasks", "beat", "spark")
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory):
     with RunningSystem(tmp_path_factory.mktemp("killed"), "--demo") as running:
-        wait_until(lambda: "Telemetry" in {queue["name"] for queue in running.get_all("queues")})
+        wait_until(lambda: "Core" in {queue["name"] for queue in running.get_all("queues")})
         yield running
 
 
@@ -28,7 +28,7 @@ def publish(system: RunningSystem) -> str | None:
     reading = {"sensor": 1, "temperature": 20.0, "fault": "until_replayed"}
     body = {"tenant": str(SYSTEM_TENANT), "entity": entity, "payload": reading}
     try:
-        system.request("POST", "queues/telemetry/messages", body)
+        system.request("POST", "queues/main/messages", body)
     except OSError:
         return None
     return entity

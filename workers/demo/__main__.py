@@ -1,4 +1,4 @@
-"""`python -m workers.demo`: sample tenants, a queue, and traffic until told to stop."""
+"""`python -m workers.demo`: sample tenants and queues, and a transport with its devices until told to stop."""
 
 import logging
 import os
@@ -9,26 +9,31 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup()
 
-from queueapi.runtime import close_provider  # noqa: E402 - Django must be set up before models are imported
+from queueapi.runtime import close_provider, provider  # noqa: E402 - Django must be set up before models are imported
 from queuecore.errors import QueueError  # noqa: E402
 from workers.demo.seed import seed  # noqa: E402
 from workers.demo.traffic import Traffic  # noqa: E402
+from workers.demo.transport import SERVICE_ID, Transport  # noqa: E402
 
 logger = logging.getLogger("switchyard.demo")
 
 
 def main() -> int:
-    queue, tenants = seed()
-    traffic = Traffic(queue, tenants)
+    sample = seed()
+    transport = Transport(provider())
+    traffic = Traffic(sample, SERVICE_ID)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: traffic.stop())
-    logger.info("publishing to %s for %s", queue.name, ", ".join(tenant.name for tenant in tenants))
+    names = ", ".join(tenant.name for tenant in (*sample.tenants, sample.noisy))
+    logger.info("publishing to %s for %s", sample.core.name, names)
     try:
+        transport.start()
         traffic.run()
     except QueueError as error:
         logger.error("the demo's traffic stops: %s", error)
         return 1
     finally:
+        transport.stop()
         close_provider()
     return 0
 

@@ -1,37 +1,55 @@
-"""Live traffic for the demo: steady readings, a noisy tenant's bursts, and a few that fail."""
+"""Live traffic for the demo: steady readings of those who behave, and one tenant's bursts and nonsense."""
 
 import json
 import random
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 from uuid import UUID, uuid5
 
 from queueapi.actions.messages import publish_message
-from queueapi.models import Queue, Tenant
+from queueapi.models import Tenant
 from queuecore.clock import SYSTEM_CLOCK, Clock
+from workers.demo.seed import Sample
 
-SENSORS = 40
-STEADY_PER_S = 20
-BURST = 1500
-BURST_EVERY_S = 45
-FAULT_EVERY = 400
-_SENSOR_NAMESPACE = UUID("6a3f3a0e-0b51-4c5e-9d55-3d1c1f1c9a11")
+SENSORS: Final = 40
+STEADY_PER_S: Final = 20
+BURST: Final = 1500
+BURST_EVERY_S: Final = 45
+# Among so many readings, one is in each kind of trouble that leaves a letter.
+TROUBLE_EVERY: Final = 400
+_SENSOR_NAMESPACE: Final = UUID("6a3f3a0e-0b51-4c5e-9d55-3d1c1f1c9a11")
+
+# What a message asks for, by its place among TROUBLE_EVERY.
+_FAULTS: Final[dict[int, dict[str, object]]] = {
+    TROUBLE_EVERY // 8: {"fault": "until_replayed"},
+    TROUBLE_EVERY // 4: {"core_fault": "recovering"},
+    TROUBLE_EVERY // 2: {"core_fault": "slow"},
+}
+# What only the noisy tenant sends. None: bytes that are no reading.
+_NONSENSE: Final[dict[int, dict[str, object] | None]] = {
+    TROUBLE_EVERY // 8 + 50: {"temperature": "warm"},
+    TROUBLE_EVERY // 4 + 50: {"sensor": -1},
+    TROUBLE_EVERY // 2 + 50: None,
+}
+_ONCE_EVERY: Final = 31
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Message:
     tenant: Tenant
     entity: UUID
     payload: bytes
 
 
 class Traffic:
-    """Publishes until told to stop. The same seed gives the same readings."""
+    """Publishes to the core until told to stop, as the transport that its devices are connected to. The same seed gives
+    the same readings."""
 
-    def __init__(self, queue: Queue, tenants: list[Tenant], seed: int = 7, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._queue = queue
-        self._tenants = tenants
+    def __init__(self, sample: Sample, transport: str, seed: int = 7, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._sample = sample
+        self._transport = transport
         self._random = random.Random(seed)  # noqa: S311 - sample data, no secret
         self._clock = clock
         self._stopping = threading.Event()
@@ -43,35 +61,42 @@ class Traffic:
     def run(self) -> None:
         next_burst = self._clock.monotonic() + BURST_EVERY_S / 3
         while not self._stopping.is_set():
-            self._publish(self._steady())
+            self._publish(self.steady())
             if self._clock.monotonic() >= next_burst:
-                self._publish(self._burst())
+                self._publish(self.burst())
                 next_burst += BURST_EVERY_S
             self._stopping.wait(1)
 
-    def _publish(self, readings: Iterator[Reading]) -> None:
-        for reading in readings:
+    def steady(self) -> Iterator[Message]:
+        """One second of everybody's."""
+        everybody = (*self._sample.tenants, self._sample.noisy)
+        return (self._message(self._random.choice(everybody)) for _ in range(STEADY_PER_S))
+
+    def burst(self) -> Iterator[Message]:
+        """All at once, of one tenant."""
+        return (self._message(self._sample.noisy) for _ in range(BURST))
+
+    def _publish(self, messages: Iterator[Message]) -> None:
+        for message in messages:
             if self._stopping.is_set():
                 return
-            publish_message(self._queue, reading.tenant, reading.entity, reading.payload)
+            publish_message(self._sample.core, message.tenant, message.entity, message.payload)
 
-    def _steady(self) -> Iterator[Reading]:
-        for _ in range(STEADY_PER_S):
-            yield self._reading(self._random.choice(self._tenants))
-
-    def _burst(self) -> Iterator[Reading]:
-        noisy = self._tenants[-1]
-        for _ in range(BURST):
-            yield self._reading(noisy)
-
-    def _reading(self, tenant: Tenant) -> Reading:
+    def _message(self, tenant: Tenant) -> Message:
         self._count += 1
+        place = self._count % TROUBLE_EVERY
+        if place in _NONSENSE:
+            tenant = self._sample.noisy
         number = self._random.randrange(SENSORS)
-        body: dict[str, object] = {"sensor": number, "temperature": round(self._random.gauss(21, 4), 2)}
-        if self._count % FAULT_EVERY == FAULT_EVERY // 3:
-            body["fault"] = "until_replayed"
-        elif self._count % FAULT_EVERY == 0:
-            body["temperature"] = "warm"
-        elif self._count % 31 == 0:
-            body["fault"] = "once"
-        return Reading(tenant, uuid5(_SENSOR_NAMESPACE, f"{tenant.id}/{number}"), json.dumps(body).encode())
+        reading = {
+            "sensor": number,
+            "temperature": round(self._random.gauss(21, 4), 2),
+            "transport": self._transport,
+            "sent_at_ms": self._clock.now_ms(),
+            **({"core_fault": "once"} if self._count % _ONCE_EVERY == 0 else {}),
+            **_FAULTS.get(place, {}),
+            **(_NONSENSE.get(place) or {}),
+        }
+        is_noise = place in _NONSENSE and _NONSENSE[place] is None
+        payload = b"\x00\x01 firmware dump" if is_noise else json.dumps(reading).encode()
+        return Message(tenant, uuid5(_SENSOR_NAMESPACE, f"{tenant.id}/{number}"), payload)

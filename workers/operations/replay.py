@@ -1,83 +1,120 @@
 """Sending dead letters again."""
 
-from concurrent.futures import Future, wait
-from uuid import UUID
+from datetime import timedelta
+from typing import Final
 
-from queueapi import runtime
-from queueapi.actions.dead_letters import mark_sent, reopen_unsent, replay_message
-from queueapi.actions.operations import LEASE
-from queueapi.models import Operation
-from queueapi.selectors.dead_letters import unsent_letters
+from queueapi.actions.replay_items import collect_letters, give_back_letters, note_collected
+from queueapi.models import Operation, Replay
+from queueapi.replaying import sent_at_most, why_stop
+from queueapi.selectors.replays import chosen_letters, replays_with_operations, settings_of, standing_of
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import ProviderUnavailable, QueueError
-from queuecore.messages import RecordMetadata
-from queuecore.sending import send
-from workers.operations.run import OperationRun
+from queuecore.errors import QueueError
+from workers.operations.chunks import ChunkSender
+from workers.operations.pacing import Pace
+from workers.operations.run import NotYet, OperationRun
 
-CHUNK = 100
-# The lease is extended between chunks, and each must be over well before it ends.
-CHUNK_TIMEOUT_S = LEASE.total_seconds() / 2
+CHUNK: Final = 5_000
 
-Sends = dict[UUID, "Future[RecordMetadata]"]
+_LOOK_AGAIN_S: Final = 0.2
+# Outcomes are waited for so long by a worker's thread, then by nobody until it is time to look again.
+_PATIENCE_S: Final = 10.0
+_COME_BACK: Final = timedelta(seconds=5)
 
 
-class Replay:
-    """Sends the letters in their order, a chunk at a time, and notes each that was acknowledged.
+class ReplayAborted(QueueError):
+    """Too many letters failed again."""
 
-    The notes on the letters decide what is still to be sent; `done` only counts. A runner that dies sends at most
-    one chunk twice, less what was already handled.
-    """
+    code = "replay_aborted"
 
-    def __init__(self, chunk_timeout_s: float = CHUNK_TIMEOUT_S, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._chunk_timeout_s = chunk_timeout_s
+
+class ReplayKind:
+    """Sends the letters in their order, at their pace, and notes each that was acknowledged. What an earlier runner
+    left on its way is looked for first: nothing is lost, and nothing sent twice."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
 
+    def settle(self, run: OperationRun) -> None:
+        try:
+            ChunkSender(run, _replay(run.operation)).settle()
+        except QueueError as error:
+            raise _later(error) from error
+
     def run(self, run: OperationRun) -> str:
-        waiting = _unsent(run.operation)
-        for start in range(0, len(waiting), CHUNK):
-            self._send_chunk(run, waiting[start : start + CHUNK])
-        return f"sent {run.operation.total} to their queues"
+        replay = _replay(run.operation)
+        _collect(run, replay)
+        try:
+            self._send_all(run, replay)
+        except QueueError as error:
+            if error.retryable:
+                raise _later(error) from error
+            raise
+        return _summary(_replay(run.operation))
 
     def give_back(self, operation: Operation) -> None:
-        reopen_unsent(operation)
+        replay = _replay(operation)
+        while give_back_letters(replay, "it was not sent: the replay ended before its turn"):
+            pass
 
-    def _send_chunk(self, run: OperationRun, letter_ids: list[UUID]) -> None:
-        """Send, note what was acknowledged in time, then raise what went wrong with the others."""
-        operation = run.operation
-        deadline = self._clock.monotonic() + self._chunk_timeout_s
-        sends = self._send(operation, letter_ids, deadline)
-        answered, late = wait(sends.values(), max(0.0, deadline - self._clock.monotonic()))
-        errors = [error for sent in sends.values() if sent in answered and (error := sent.exception())]
-        mark_sent(operation, [letter for letter, sent in sends.items() if sent in answered and not sent.exception()])
-        run.step(operation.total - unsent_letters(operation).count())
-        if errors:
-            raise errors[0]
-        if late:
-            raise ProviderUnavailable(
-                f"{len(late)} of {len(sends)} messages were not acknowledged within {self._chunk_timeout_s:g} s and "
-                "may still be stored; look at the provider, then replay the letters that are open again"
-            )
+    def _send_all(self, run: OperationRun, replay: Replay) -> None:
+        settings = settings_of(replay)
+        run.note(standing_of(replay).tried)
+        sender, pace = ChunkSender(run, replay), Pace(settings.rate_per_s, self._clock)
+        while True:
+            run.check()
+            replay.refresh_from_db(fields=["sent", "succeeded", "failed", "skipped"])
+            standing = standing_of(replay)
+            if standing.tried >= standing.total:
+                return
+            if reason := why_stop(settings, standing):
+                raise ReplayAborted(reason)
+            allowed = sent_at_most(settings, standing) - standing.tried
+            if allowed <= 0:
+                self._await_outcomes(run, replay)
+            elif self._is_time(pace):
+                pace.sent(sender.send(min(allowed, pace.portion(CHUNK))))
 
-    def _send(self, operation: Operation, letter_ids: list[UUID], deadline: float) -> Sends:
-        """Start sending what is still unsent. Ends at the first that the producer refuses, so that none overtakes it;
-        what found no time is never answered."""
-        letters = unsent_letters(operation).select_related("queue").in_bulk(letter_ids)
-        wanted = [letters[letter_id] for letter_id in letter_ids if letter_id in letters]
-        # All are made before the first is sent: one that cannot be made leaves none sent and unnoted.
-        messages = [(letter.queue.partition_info(letter.partition), replay_message(letter)) for letter in wanted]
-        producer = runtime.provider().producer()
-        sends: Sends = {}
-        for letter, (info, message) in zip(wanted, messages, strict=True):
-            in_time = self._clock.monotonic() < deadline
-            try:
-                sends[letter.id] = send(producer, info, message) if in_time else Future()
-            except QueueError as error:
-                sends[letter.id] = Future()
-                sends[letter.id].set_exception(error)
-                break
-        return sends
+    def _is_time(self, pace: Pace) -> bool:
+        """Whether to send now. Else some of the time until then has passed: who wants to cancel is not kept waiting."""
+        delay_s = pace.delay_s()
+        self._clock.sleep(min(delay_s, _LOOK_AGAIN_S))
+        return delay_s <= _LOOK_AGAIN_S
+
+    def _await_outcomes(self, run: OperationRun, replay: Replay) -> None:
+        """Until one more letter has had its outcome. NotYet where that takes long."""
+        known = standing_of(replay).decided
+        until = self._clock.monotonic() + _PATIENCE_S
+        while self._clock.monotonic() < until:
+            run.check()
+            replay.refresh_from_db(fields=["sent", "succeeded", "failed", "skipped"])
+            if standing_of(replay).decided > known:
+                return
+            self._clock.sleep(_LOOK_AGAIN_S)
+        waiting = standing_of(replay).tried - known
+        raise NotYet(_COME_BACK, f"waits for the outcome of {waiting} letters before it goes on")
 
 
-def _unsent(operation: Operation) -> list[UUID]:
-    unsent = set(unsent_letters(operation).values_list("id", flat=True))
-    return [letter for text in operation.params["letters"] if (letter := UUID(text)) in unsent]
+def _replay(operation: Operation) -> Replay:
+    replay = replays_with_operations().get(operation=operation)
+    replay.operation = operation
+    return replay
+
+
+def _collect(run: OperationRun, replay: Replay) -> None:
+    """Take all letters that were chosen. A filter may choose more than one transaction should take."""
+    letters = chosen_letters(replay)
+    while not replay.is_collected:
+        run.check()
+        if collected := collect_letters(replay, letters):
+            run.operation.total += collected
+        else:
+            note_collected(replay)
+
+
+def _later(error: QueueError) -> NotYet:
+    return NotYet(_COME_BACK, f"waits and will try again: {error.message}")
+
+
+def _summary(replay: Replay) -> str:
+    skipped = f"; {replay.skipped:,} could not be sent, see their reasons" if replay.skipped else ""
+    return f"sent {replay.sent:,} of {replay.operation.total:,} letters{skipped}"

@@ -1,39 +1,115 @@
 """A runner's hold on its operation, and what an operation's kind has to offer."""
 
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Protocol
 
-from queueapi.actions.operations import extend_lease, is_cancelling, log_operation
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from queueapi.actions.operations import LEASE, extend_lease, log_operation, record_progress
+from queueapi.choices import OperationState
 from queueapi.models import Operation
+
+logger = logging.getLogger(__name__)
+
+_BEAT_S = LEASE.total_seconds() / 6
 
 
 class Cancelled(Exception):
     """Somebody asked for the end."""
 
 
+class Paused(Exception):
+    """Somebody asked it to wait until it is resumed."""
+
+
 class LeaseLost(Exception):
     """Another runner has taken over; this one must not touch anything any more."""
 
 
+class NotYet(Exception):
+    """It cannot go on now: it is to be taken up again later, by whoever is free then."""
+
+    def __init__(self, wait: timedelta, why: str) -> None:
+        super().__init__(why)
+        self.wait = wait
+        self.why = why
+
+
 class OperationRun:
+    """One runner's turn. The lease is kept by a thread of its own, so that nothing that takes long can lose it."""
+
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
+        self._is_lost = threading.Event()
+
+    @contextmanager
+    def holding_lease(self) -> Iterator[None]:
+        over = threading.Event()
+        thread = threading.Thread(target=self._beat, args=(over,), name="operation-lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def step(self, done: int) -> None:
-        """Say how far it is, keep the lease. Raises Cancelled or LeaseLost when it is time to stop."""
-        if not extend_lease(self.operation, done):
+        """Say how far it is. Raises Cancelled, Paused or LeaseLost when it is time to stop."""
+        self.note(done)
+        self.check()
+
+    def note(self, done: int) -> None:
+        """Say how far it is. LeaseLost where it is another runner's: in a transaction, nothing of that takes effect."""
+        if not record_progress(self.operation, done):
             raise LeaseLost
         self.operation.done = done
-        self.stop_if_cancelled()
 
-    def stop_if_cancelled(self) -> None:
-        if is_cancelling(self.operation):
+    def check(self) -> None:
+        """Raises Cancelled, Paused or LeaseLost when it is time to stop."""
+        self.check_lease()
+        state, paused_at = Operation.objects.values_list("state", "paused_at").get(id=self.operation.id)
+        if state == OperationState.CANCELLING:
             raise Cancelled
+        if paused_at is not None:
+            raise Paused
+
+    def check_lease(self) -> None:
+        """LeaseLost where the heart has noticed it. Asks nobody."""
+        if self._is_lost.is_set():
+            raise LeaseLost
 
     def log(self, text: str) -> None:
         log_operation(self.operation, text)
 
+    def _beat(self, over: threading.Event) -> None:
+        try:
+            while not over.wait(_BEAT_S):
+                self._extend()
+        finally:
+            connections.close_all()
+
+    def _extend(self) -> None:
+        """A database that is away is asked again: the lease outlasts several beats."""
+        try:
+            if not extend_lease(self.operation):
+                self._is_lost.set()
+        except DatabaseError as error:
+            logger.warning("could not extend the lease of operation %s, will try again: %s", self.operation.id, error)
+            connections.close_all()
+
 
 class OperationKind(Protocol):
+    """How operations of one kind are run. A runner may die anywhere: what it left behind is settled before anything
+    else happens, even before the operation is cancelled."""
+
+    def settle(self, run: OperationRun) -> None:
+        """Find out what an earlier runner left undecided."""
+
     def run(self, run: OperationRun) -> str:
         """Do the work from `operation.done` on, calling `step` as it goes; what to log at the end."""
 

@@ -1,64 +1,86 @@
 """One operation from claim to end."""
 
 import logging
+from datetime import timedelta
 from typing import Final
 from uuid import UUID, uuid4
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
-from queueapi.actions.dead_letters import REPLAY
-from queueapi.actions.operations import claim_operation, finish_operation
+from queueapi.actions.operations import claim_operation, finish_operation, wait_operation
+from queueapi.actions.replays import REPLAY
 from queueapi.choices import OperationState
 from queueapi.identity import service_id
 from queuecore.errors import QueueError
-from workers.operations.replay import Replay
-from workers.operations.run import Cancelled, LeaseLost, OperationKind, OperationRun
+from workers.operations.replay import ReplayKind
+from workers.operations.run import Cancelled, LeaseLost, NotYet, OperationKind, OperationRun, Paused
 
 logger = logging.getLogger(__name__)
 
-KINDS: Final[dict[str, OperationKind]] = {REPLAY: Replay()}
+_COME_BACK: Final = timedelta(seconds=5)
+
+KINDS: Final[dict[str, OperationKind]] = {REPLAY: ReplayKind()}
 
 
 def run_operation(operation_id: UUID) -> None:
-    """Run it to its end, unless somebody else does or it is over."""
+    """Run it to its end, unless somebody else does, it is over, or it waits."""
     owner = f"{service_id()}/{uuid4().hex[:8]}"
     operation = claim_operation(operation_id, owner)
     if operation is None:
         return
     run = OperationRun(operation)
-    if operation.attempts > 1:
-        run.log(f"taken up again after {operation.done} of {operation.total}")
     if operation.kind not in KINDS:
-        _end_early(run, OperationState.FAILED, f"no worker of this version knows operations of kind {operation.kind!r}")
+        reason = f"no worker of this version knows operations of kind {operation.kind!r}"
+        finish_operation(operation, OperationState.FAILED, error=reason)
         return
-    _run(run)
-
-
-def _run(run: OperationRun) -> None:
-    operation = run.operation
     try:
-        run.stop_if_cancelled()
-        message = KINDS[operation.kind].run(run)
+        with run.holding_lease():
+            _run(run, KINDS[operation.kind])
+    except NotYet as reason:
+        _wait(run, reason)
     except LeaseLost:
         logger.warning("operation %s was taken over by another runner", operation.id)
+
+
+def _run(run: OperationRun, kind: OperationKind) -> None:
+    """Whatever stops it, what is undecided is settled first. LeaseLost or NotYet where it is not over."""
+    operation = run.operation
+    try:
+        kind.settle(run)
+        run.check()
+        message = kind.run(run)
+    except (LeaseLost, NotYet):
+        raise
+    except (InterfaceError, OperationalError) as error:
+        # The database is away, or two of us stood in each other's way: no fault of the operation's.
+        raise NotYet(_COME_BACK, f"waits and will try again: {error}") from error
+    except Paused:
+        wait_operation(operation)
     except Cancelled:
-        _end_early(run, OperationState.CANCELLED, f"cancelled after {operation.done} of {operation.total}")
+        _end_early(run, kind, OperationState.CANCELLED, f"cancelled after {operation.done} of {operation.total}")
     except QueueError as error:
-        _end_early(run, OperationState.FAILED, str(error))
+        _end_early(run, kind, OperationState.FAILED, error.message)
     except Exception as error:
         logger.exception("operation %s (%s) failed", operation.id, operation.kind)
-        _end_early(run, OperationState.FAILED, f"{type(error).__name__}: {error}")
+        _end_early(run, kind, OperationState.FAILED, f"{type(error).__name__}: {error}")
     else:
-        run.log(message)
-        finish_operation(operation, OperationState.SUCCEEDED)
+        with transaction.atomic():
+            if finish_operation(operation, OperationState.SUCCEEDED):
+                run.log(message)
 
 
-def _end_early(run: OperationRun, state: OperationState, reason: str) -> None:
-    """End it, say why, and give back what it held: all or nothing, so that nothing stays held by what is over."""
-    operation = run.operation
+def _wait(run: OperationRun, reason: NotYet) -> None:
+    """The reason is told once, however often it is the same."""
+    last = run.operation.log.order_by("-id").first()
+    if wait_operation(run.operation, reason.wait) and (last is None or last.text != reason.why):
+        run.log(reason.why)
+
+
+def _end_early(run: OperationRun, kind: OperationKind, state: OperationState, reason: str) -> None:
+    """Give back what it held, then end it and say why: nothing stays held by what is over."""
+    kind.settle(run)
+    kind.give_back(run.operation)
     error = reason if state == OperationState.FAILED else ""
     with transaction.atomic():
-        if finish_operation(operation, state, error=error):
+        if finish_operation(run.operation, state, error=error):
             run.log(reason)
-            if operation.kind in KINDS:
-                KINDS[operation.kind].give_back(operation)

@@ -6,22 +6,13 @@ from typing import Any
 
 from rest_framework import serializers
 
-from queueapi.models import DeadLetter, LagCurrent, Operation, Queue, ServiceInstance, Tenant
+from queueapi.models import LagCurrent, Operation, ServiceInstance, Tenant
 
 
 class TenantSerializer(serializers.ModelSerializer[Tenant]):
     class Meta:
         model = Tenant
         fields = ["id", "name", "created_at"]
-
-
-class QueueSerializer(serializers.ModelSerializer[Queue]):
-    class Meta:
-        model = Queue
-        fields = [
-            "id", "name", "tenant", "topic", "service_type", "partitions", "handler", "poll_interval_ms", "retries",
-            "retry_pause_ms", "max_retry_pause_ms", "created_at",
-        ]  # fmt: skip
 
 
 class PublishSerializer(serializers.Serializer[Any]):
@@ -51,21 +42,6 @@ class PublishedSerializer(serializers.Serializer[Any]):
     partition = serializers.IntegerField(help_text="The queue's partition the entity belongs to.")
     offset = serializers.IntegerField()
     timestamp_ms = serializers.IntegerField()
-
-
-class DeadLetterSerializer(serializers.ModelSerializer[DeadLetter]):
-    payload_base64 = serializers.SerializerMethodField()
-
-    class Meta:
-        model = DeadLetter
-        fields = [
-            "id", "queue", "tenant", "state", "topic", "partition", "offset", "key", "headers", "payload_base64",
-            "handler", "consumer_group", "reason", "exception_class", "exception_message", "fingerprint", "attempts",
-            "sent_at", "first_failed_at", "failed_at", "replay", "replay_of",
-        ]  # fmt: skip
-
-    def get_payload_base64(self, letter: DeadLetter) -> str:
-        return base64.b64encode(letter.payload).decode()
 
 
 class OperationSerializer(serializers.ModelSerializer[Operation]):

@@ -3,12 +3,19 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import DefaultRouter
 
 from queueapi.rest.v1 import views
+from queueapi.rest.v1.dead_letters import DeadLetterGroupViewSet, DeadLetterViewSet, QuarantinedLetterViewSet
+from queueapi.rest.v1.queues import QueueViewSet
+from queueapi.rest.v1.replays import ReplayViewSet
 
 router = DefaultRouter(trailing_slash=False)
 router.include_root_view = False
 router.register("tenants", views.TenantViewSet)
-router.register("queues", views.QueueViewSet)
-router.register("dead-letters", views.DeadLetterViewSet)
+router.register("queues", QueueViewSet)
+# Before the letters: what follows theirs is an id.
+router.register("dead-letters/quarantined", QuarantinedLetterViewSet)
+router.register("dead-letters", DeadLetterViewSet)
+router.register("dead-letter-groups", DeadLetterGroupViewSet)
+router.register("replays", ReplayViewSet)
 router.register("operations", views.OperationViewSet)
 router.register("lag", views.LagViewSet)
 router.register("services", views.ServiceViewSet)

@@ -1,0 +1,125 @@
+"""Replay, discard, restore: first the plan; with `confirm`, the change."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from console.access import actor_of
+from queueapi.actions.actor import Actor
+from queueapi.actions.dead_letters import discard_letters, plan_discard, plan_restore, restore_letters
+from queueapi.actions.replays import start_replay
+from queueapi.choices import LetterState
+from queueapi.errors import ActionError
+from queueapi.models import LedgerEntry, Queue
+from queueapi.replaying import DEFAULT_RAMP, ReplaySettings
+from queueapi.selectors.letter_filter import LetterFilter, Selection
+from queueapi.selectors.letter_plans import LetterPlan
+from queueapi.selectors.replay_plans import ReplayPlan, plan_replay, ready_letters
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What may be decided on letters that are in `before`."""
+
+    verb: str
+    done: str
+    before: LetterState
+    plan: Callable[[Selection], LetterPlan]
+    act: Callable[[Actor, Selection, str], LedgerEntry]
+    needs_reason: bool
+
+
+DISCARD: Final = Decision("Discard", "discarded", LetterState.OPEN, plan_discard, discard_letters, needs_reason=True)
+RESTORE: Final = Decision(
+    "Restore", "restored", LetterState.DISCARDED, plan_restore, restore_letters, needs_reason=False
+)
+
+
+@require_POST
+def replay_selected(request: HttpRequest) -> HttpResponse:
+    selection = _selection(request, LetterState.OPEN)
+    settings = _settings(selection)
+    if "confirm" in request.POST:
+        try:
+            replay = start_replay(actor_of(request), selection, settings=settings)
+        except ActionError as error:
+            messages.error(request, f"Nothing was replayed: {error.message}. This is the plan as it is now.")
+        else:
+            return redirect("operation", pk=replay.operation_id)
+    plan = plan_replay(selection, None, settings)
+    ready = [] if isinstance(selection, LetterFilter) else ready_letters(selection, None, settings).values_list("pk")
+    context = {"plan": plan, "targets": _targets(plan), "settings": settings, "ready": [pk for (pk,) in ready]}
+    return render(request, "dead_letters/plan.html", {**context, **_common(request)})
+
+
+@require_POST
+def discard_selected(request: HttpRequest) -> HttpResponse:
+    return _decide(request, DISCARD)
+
+
+@require_POST
+def restore_selected(request: HttpRequest) -> HttpResponse:
+    return _decide(request, RESTORE)
+
+
+def _decide(request: HttpRequest, decision: Decision) -> HttpResponse:
+    selection = _selection(request, decision.before)
+    reason = request.POST.get("reason", "")
+    if "confirm" in request.POST:
+        try:
+            entry = decision.act(actor_of(request), selection, reason)
+        except ActionError as error:
+            messages.error(request, f"Nothing was {decision.done}: {error.message}.")
+        else:
+            letters = "letter was" if entry.count == 1 else "letters were"
+            messages.success(request, f"{entry.count:,} {letters} {decision.done}.")
+            return redirect(f"{reverse('dead_letters')}{_back(request)}")
+    context = {"plan": decision.plan(selection), "decision": decision, "reason": reason}
+    named = [] if isinstance(selection, LetterFilter) else selection
+    return render(request, "dead_letters/decision.html", {**context, "ready": named, **_common(request)})
+
+
+def _selection(request: HttpRequest, state: LetterState) -> Selection:
+    """A group's letters in that state, or those that were ticked. What no page of ours would send is left out."""
+    group = request.POST.get("group", "")
+    if group.isdecimal() and len(group) < len(str(2**63)):
+        return LetterFilter(group=int(group), state=state)
+    chosen = []
+    for text in request.POST.getlist("letter"):
+        try:
+            chosen.append(UUID(text))
+        except ValueError:
+            continue
+    return chosen
+
+
+def _settings(selection: Selection) -> ReplaySettings:
+    """A whole group is begun with care; what was chosen one by one was looked at."""
+    return ReplaySettings(ramp=DEFAULT_RAMP) if isinstance(selection, LetterFilter) else ReplaySettings()
+
+
+def _targets(plan: ReplayPlan) -> list[tuple[Queue, int]]:
+    """Where letters would go, most first, whatever the partition."""
+    queues = {target.queue.pk: target.queue for target in plan.targets}
+    numbers: Counter[UUID] = Counter()
+    for target in plan.targets:
+        numbers[target.queue.pk] += target.letters
+    return [(queues[queue], number) for queue, number in numbers.most_common()]
+
+
+def _common(request: HttpRequest) -> dict[str, str]:
+    return {"back": _back(request), "group": request.POST.get("group", "")}
+
+
+def _back(request: HttpRequest) -> str:
+    """The list's own query, which was sent along."""
+    back = request.POST.get("back", "")
+    return back if back.startswith("?") else ""

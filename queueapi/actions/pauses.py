@@ -1,0 +1,65 @@
+"""Pauses: a queue, a tenant's messages in it, or one of its partitions stands still until somebody says go on."""
+
+from typing import Any
+
+from django.db import transaction
+
+from queueapi.actions.actor import Actor, audit
+from queueapi.errors import InvalidInput
+from queueapi.models import Pause, Queue, Tenant
+
+LONGEST_REASON = 500
+
+
+def pause_queue(
+    actor: Actor, queue: Queue, *, reason: str, tenant: Tenant | None = None, partition: int | None = None
+) -> Pause:
+    """Hosts hand over nothing more of it within seconds; what is being handled is finished. What is paused already
+    stays as it is, with the first reason. InvalidInput says what to enter instead."""
+    _check_target(queue, tenant, partition)
+    reason = _check_reason(reason)
+    with transaction.atomic():
+        pause, is_new = Pause.objects.get_or_create(
+            queue=queue, tenant=tenant, partition=partition, defaults={"reason": reason, "paused_by": actor.name}
+        )
+        if is_new:
+            audit(actor, "pause", "queue", queue.id, after=_told(pause))
+    return pause
+
+
+def resume_queue(actor: Actor, queue: Queue, *, tenant: Tenant | None = None, partition: int | None = None) -> bool:
+    """Lift exactly that pause; other pauses of the queue hold on. False: there was none."""
+    _check_target(queue, tenant, partition)
+    with transaction.atomic():
+        pauses = Pause.objects.select_for_update().filter(queue=queue, tenant=tenant, partition=partition)
+        if (pause := pauses.first()) is None:
+            return False
+        audit(actor, "resume", "queue", queue.id, before=_told(pause))
+        pause.delete()
+    return True
+
+
+def _check_target(queue: Queue, tenant: Tenant | None, partition: int | None) -> None:
+    if tenant is not None and partition is not None:
+        raise InvalidInput("a pause is of a tenant or of a partition, not of both; name one of them")
+    if tenant is not None and queue.only_tenant_id not in (None, tenant.id):
+        raise InvalidInput(f"queue {queue.name} has no messages of tenant {tenant.name}; leave the tenant out")
+    if partition is not None and not 0 <= partition < queue.partitions:
+        raise InvalidInput(
+            f"queue {queue.name} has no partition {partition}; name one from 0 to {queue.partitions - 1}"
+        )
+
+
+def _check_reason(reason: str) -> str:
+    reason = reason.strip()
+    if not 1 <= len(reason) <= LONGEST_REASON:
+        raise InvalidInput(
+            f"say in 1 to {LONGEST_REASON} characters why it is paused: whoever finds it so wants to know; "
+            f"{len(reason)} were given"
+        )
+    return reason
+
+
+def _told(pause: Pause) -> dict[str, Any]:
+    tenant = str(pause.tenant_id) if pause.tenant_id else None
+    return {"tenant": tenant, "partition": pause.partition, "reason": pause.reason, "paused_by": pause.paused_by}

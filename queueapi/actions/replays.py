@@ -1,0 +1,121 @@
+"""Replays: started, held up, let go on, called off."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+
+from queueapi.actions.actor import Actor
+from queueapi.actions.dead_letters import checked_reason
+from queueapi.actions.ledger import record
+from queueapi.actions.operations import cancel_operation, pause_operation, resume_operation, start_operation
+from queueapi.actions.replay_items import collect_letters
+from queueapi.choices import LedgerAction
+from queueapi.errors import NotReplayable
+from queueapi.models import Operation, Queue, Replay
+from queueapi.replaying import ReplaySettings
+from queueapi.selectors.letter_filter import LetterFilter, Selection, selection_json
+from queueapi.selectors.replay_plans import ReplayPlan, plan_replay, ready_letters
+
+REPLAY: Final = "replay_letters"
+# As many may be named one by one; a filter chooses any number.
+MAX_NAMED: Final = 10_000
+
+
+def start_replay(
+    actor: Actor,
+    selection: Selection,
+    *,
+    target: Queue | None = None,
+    settings: ReplaySettings | None = None,
+    reason: str = "",
+) -> Replay:
+    """Start sending letters to the queues they came from, or to another one. Of a filter's letters those that can be
+    replayed are taken; of letters that were named, all or none. NotReplayable names what stands in the way."""
+    settings, reason = settings or ReplaySettings(), checked_reason(reason)
+    if not isinstance(selection, LetterFilter):
+        selection = _named(selection)
+        _check(plan_replay(selection, target, settings))
+    ready = ready_letters(selection, target, settings)
+    with transaction.atomic():
+        replay = _record(actor, ready.count(), selection, target, settings, reason)
+        collected = collect_letters(replay, ready)
+        if not collected:
+            raise NotReplayable(_why_none(plan_replay(selection, target, settings)))
+        if not isinstance(selection, LetterFilter) and collected < len(selection):
+            raise NotReplayable("somebody else has just taken some of the letters; reload the list")
+    replay.operation.total = collected
+    return replay
+
+
+def replay_letters(actor: Actor, letter_ids: Iterable[UUID]) -> Operation:
+    """Start sending these letters to the queues they came from, as fast as can be. All or none, as `start_replay`."""
+    return start_replay(actor, list(letter_ids)).operation
+
+
+def pause_replay(actor: Actor, replay: Replay) -> None:
+    """Send no more until it is resumed. AlreadyFinal if over."""
+    pause_operation(actor, replay.operation_id)
+
+
+def resume_replay(actor: Actor, replay: Replay) -> None:
+    """Go on where it was paused. AlreadyFinal if over."""
+    resume_operation(actor, replay.operation_id)
+
+
+def cancel_replay(actor: Actor, replay: Replay) -> None:
+    """Send no more, and open again what was not sent. AlreadyFinal if over."""
+    cancel_operation(actor, replay.operation_id)
+
+
+def _named(letter_ids: Iterable[UUID]) -> list[UUID]:
+    wanted = list(dict.fromkeys(letter_ids))
+    if not 1 <= len(wanted) <= MAX_NAMED:
+        raise NotReplayable(f"choose between 1 and {MAX_NAMED:,} letters, or use a filter; {len(wanted):,} were given")
+    return wanted
+
+
+def _check(plan: ReplayPlan) -> None:
+    if plan.refused:
+        refused = plan.refused[0]
+        raise NotReplayable(f"{refused.count} of the letters {refused.reason}", letters=refused.examples)
+
+
+def _why_none(plan: ReplayPlan) -> str:
+    reasons = "; ".join(f"{refused.count} {refused.reason}" for refused in plan.refused)
+    return f"no letter of this choice can be replayed: {reasons or 'none is open'}"
+
+
+def _record(
+    actor: Actor, letters: int, selection: Selection, target: Queue | None, settings: ReplaySettings, reason: str
+) -> Replay:
+    chosen = selection_json(selection)
+    summary = f"Replay of {letters:,} dead letter{'s' if letters > 1 else ''}"
+    operation = start_operation(actor, REPLAY, summary, _told(chosen, target, settings), letters)
+    replay = Replay.objects.create(
+        operation=operation,
+        filter=chosen,
+        target=target,
+        rate_per_s=settings.rate_per_s,
+        ramp=list(settings.ramp),
+        abort_ratio=settings.abort_ratio,
+        abort_min=settings.abort_min,
+        max_replays=settings.max_replays,
+    )
+    told = operation.params
+    record(actor, LedgerAction.REPLAY, replay_id=replay.id, count=letters, reason=reason, after=told)
+    return replay
+
+
+def _told(chosen: dict[str, Any], target: Queue | None, settings: ReplaySettings) -> dict[str, Any]:
+    """What was asked for, for the record."""
+    return {
+        **chosen,
+        "target": None if target is None else str(target.id),
+        "rate_per_s": settings.rate_per_s,
+        "ramp": list(settings.ramp),
+        "abort_ratio": settings.abort_ratio,
+        "abort_min": settings.abort_min,
+        "max_replays": settings.max_replays,
+    }

@@ -1,0 +1,71 @@
+"""How a queue's row says that it is to be consumed, as the runtime wants it."""
+
+from queueapi.models import Queue
+from queuecore.consuming.plan import ConsumptionPlan
+from queuecore.deadletter.policy import DeadLetterPolicy, OnLimit
+from queuecore.delivery import Delivery
+from queuecore.processing.strategies import ProcessingStrategy, processing_strategy
+from queuecore.submit.strategies import submit_strategy
+from queuecore.topics import ServiceType, TopicPartitionInfo, group_name
+
+
+def consumption_plans(queue: Queue, service_id: str) -> list[ConsumptionPlan]:
+    """One plan for each partition, or one for all of them. ConfigurationError says what cannot be done so."""
+    infos = tuple(queue.partition_infos())
+    if not queue.consumer_per_partition:
+        return [_plan(queue, service_id, infos, None)]
+    return [_plan(queue, service_id, (info,), info.partition) for info in infos]
+
+
+def other_groups(queue: Queue) -> list[str]:
+    """The groups that would read the queue if its consumers were divided the other way."""
+    others = [None] if queue.consumer_per_partition else range(queue.partitions)
+    return [_group(queue, partition) for partition in others]
+
+
+def _group(queue: Queue, partition: int | None) -> str:
+    return group_name(ServiceType(queue.service_type), queue.name, queue.tenant_id, partition)
+
+
+def _plan(
+    queue: Queue, service_id: str, infos: tuple[TopicPartitionInfo, ...], partition: int | None
+) -> ConsumptionPlan:
+    return ConsumptionPlan(
+        queue=queue.name,
+        group=_group(queue, partition),
+        infos=infos,
+        handler_name=queue.handler,
+        queue_id=str(queue.id),
+        service_id=service_id,
+        delivery=Delivery(queue.delivery),
+        submit=submit_strategy(queue.submit_strategy, queue.batch_size),
+        processing=_processing(queue),
+        letters=_letters(queue),
+        timeout_ms=queue.pack_processing_timeout_ms,
+        concurrency=queue.concurrency,
+        poll_interval_ms=queue.poll_interval_ms,
+        # The partition's next owner takes this place, which displaces whoever still holds it.
+        member_id=None if partition is None else f"partition-{partition}",
+        state_topic=queue.state_topic,
+    )
+
+
+def _processing(queue: Queue) -> ProcessingStrategy:
+    return processing_strategy(
+        queue.processing_strategy,
+        retries=queue.retries,
+        failure_percentage=queue.failure_percentage,
+        pause_ms=queue.retry_pause_ms,
+        max_pause_ms=queue.max_retry_pause_ms,
+    )
+
+
+def _letters(queue: Queue) -> DeadLetterPolicy:
+    return DeadLetterPolicy(
+        enabled=queue.dlq_enabled,
+        topic=queue.dlq_topic,
+        max_ratio=queue.dlq_max_ratio,
+        max_count=queue.dlq_max_count,
+        window_s=queue.dlq_window_s,
+        on_limit=OnLimit(queue.dlq_on_limit),
+    )

@@ -1,0 +1,74 @@
+"""A dead letter as a message again: what is sent, and where it goes."""
+
+import binascii
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from queueapi.models import Queue
+from queuecore.hashing import HashFunction
+from queuecore.messages import REPLAY_COUNT, REPLAY_ID, REPLAY_LETTER, Headers, Key, QueueMessage
+from queuecore.sending import Addressed
+from queuecore.topics import TopicPartitionInfo
+
+# What earlier replays said is said anew.
+_REPLAY: Final = "__queue.replay."
+
+
+class LetterRow(NamedTuple):
+    """What a replay needs of a letter. Headers' values are base64, as they are stored."""
+
+    sequence: int
+    letter_id: str
+    queue_id: UUID
+    partition: int
+    replay_count: int
+    is_edited: bool
+    key: Key
+    headers: Mapping[str, str]
+    payload: bytes
+
+
+class Route:
+    """Where letters go: back to their own queues, or to another one by its partitions and the installation's hash."""
+
+    def __init__(self, queues: Iterable[Queue], target: Queue | None, function: HashFunction) -> None:
+        self._infos = {queue.id: queue.partition_infos() for queue in queues}
+        self._target = None if target is None else target.partition_infos()
+        self._hash = function
+
+    def info(self, queue_id: UUID, partition: int, key: Key, *, is_edited: bool = False) -> TopicPartitionInfo:
+        """The same however often it is asked. A letter stays in its partition of its own queue, unless it was edited
+        and may have another key; one without a key is spread by the partition that it had."""
+        infos = self._target or self._infos[queue_id]
+        stays = self._target is None and not is_edited and partition < len(infos)
+        if stays or key is None:
+            return infos[partition % len(infos)]
+        return infos[abs(self._hash(key)) % len(infos)]
+
+
+class LetterSender:
+    """Makes the messages of one replay."""
+
+    def __init__(self, replay_id: UUID, route: Route) -> None:
+        self._replay_id = str(replay_id).encode()
+        self._route = route
+
+    def address(self, row: LetterRow) -> Addressed:
+        info = self._route.info(row.queue_id, row.partition, row.key, is_edited=row.is_edited)
+        return Addressed(info, QueueMessage(row.key, row.payload, self._headers(row)))
+
+    def _headers(self, row: LetterRow) -> Headers:
+        decode = binascii.a2b_base64
+        headers = {name: decode(value) for name, value in row.headers.items() if not name.startswith(_REPLAY)}
+        headers[REPLAY_ID] = self._replay_id
+        headers[REPLAY_LETTER] = row.letter_id.encode()
+        headers[REPLAY_COUNT] = b"%d" % (row.replay_count + 1)
+        return headers
+
+
+def key_of(key: UUID | None, raw_key: bytes | memoryview | None) -> Key:
+    """A letter's key, from the two columns that may hold it."""
+    if key is not None or raw_key is None:
+        return key
+    return bytes(raw_key) or None

@@ -1,0 +1,200 @@
+"""Dead letters and their groups on the wire."""
+
+import base64
+import json
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterGroup, LedgerEntry, QuarantinedLetter
+from queueapi.rest.v1.selections import SelectionSerializer
+from queueapi.selectors.ledger import ledger_of
+from queueapi.selectors.letter_groups import last_replay, tenants_hit
+from queuecore.messages import Key, QueueMessage
+
+
+class LedgerSerializer(serializers.ModelSerializer[LedgerEntry]):
+    class Meta:
+        model = LedgerEntry
+        fields = ["at", "actor_name", "action", "letter", "group", "replay", "count", "reason", "before", "after"]
+
+
+class LetterLineSerializer(serializers.ModelSerializer[DeadLetter]):
+    """A letter in a list: without its message."""
+
+    class Meta:
+        model = DeadLetter
+        fields = [
+            "id", "queue", "tenant", "group", "state", "state_changed_at", "topic", "partition", "offset", "key",
+            "payload_size", "payload_missing", "is_edited", "origin", "service", "handler", "consumer_group", "stage",
+            "reason", "exception_class", "exception_message", "fingerprint", "attempts", "sent_at", "first_failed_at",
+            "failed_at", "replay_count", "replay", "replay_of", "note",
+        ]  # fmt: skip
+
+
+class EditSerializer(serializers.ModelSerializer[DeadLetterEdit]):
+    payload_base64 = serializers.SerializerMethodField()
+    raw_key_base64 = serializers.SerializerMethodField()
+
+    class Meta:
+        model = DeadLetterEdit
+        fields = ["key", "raw_key_base64", "headers", "payload_base64", "edited_at", "edited_by"]
+
+    def get_payload_base64(self, edit: DeadLetterEdit) -> str:
+        return base64.b64encode(edit.payload).decode()
+
+    def get_raw_key_base64(self, edit: DeadLetterEdit) -> str | None:
+        return None if edit.raw_key is None else base64.b64encode(edit.raw_key).decode()
+
+
+class LetterSerializer(LetterLineSerializer):
+    """A letter whole. `edit` is what a replay sends instead of the original; header values are base64."""
+
+    headers = serializers.JSONField(source="body.headers", read_only=True)
+    stack_trace = serializers.CharField(source="body.stack_trace", read_only=True)
+    payload_base64 = serializers.SerializerMethodField()
+    raw_key_base64 = serializers.SerializerMethodField()
+    edit = serializers.SerializerMethodField()
+    ledger = serializers.SerializerMethodField()
+
+    class Meta(LetterLineSerializer.Meta):
+        fields = [
+            *LetterLineSerializer.Meta.fields, "letter_topic", "letter_partition", "letter_offset", "headers",
+            "payload_base64", "raw_key_base64", "stack_trace", "edit", "ledger",
+        ]  # fmt: skip
+
+    def get_payload_base64(self, letter: DeadLetter) -> str:
+        return base64.b64encode(letter.body.payload).decode()
+
+    def get_raw_key_base64(self, letter: DeadLetter) -> str | None:
+        return None if letter.raw_key is None else base64.b64encode(letter.raw_key).decode()
+
+    @extend_schema_field(EditSerializer(allow_null=True))
+    def get_edit(self, letter: DeadLetter) -> Any:
+        edit = DeadLetterEdit.objects.filter(letter=letter).first() if letter.is_edited else None
+        return edit and EditSerializer(edit).data
+
+    @extend_schema_field(LedgerSerializer(many=True))
+    def get_ledger(self, letter: DeadLetter) -> Any:
+        return LedgerSerializer(ledger_of(letter), many=True).data
+
+
+class GroupLineSerializer(serializers.ModelSerializer[DeadLetterGroup]):
+    class Meta:
+        model = DeadLetterGroup
+        fields = [
+            "id", "queue", "fingerprint", "exception_class", "exception_message", "first_seen", "last_seen", "letters",
+            "open_letters", "note", "noted_by", "noted_at",
+        ]  # fmt: skip
+
+
+class TenantHitSerializer(serializers.Serializer[Any]):
+    tenant = serializers.UUIDField(source="tenant.id", default=None)
+    letters = serializers.IntegerField()
+    open_letters = serializers.IntegerField()
+
+
+class ReplayOutcomeSerializer(serializers.Serializer[Any]):
+    replay = serializers.UUIDField(source="replay.id")
+    state = serializers.CharField(source="replay.operation.state")
+    letters = serializers.IntegerField()
+    succeeded = serializers.IntegerField()
+    failed = serializers.IntegerField()
+
+
+class GroupSerializer(GroupLineSerializer):
+    """A group with the tenants that have most of its letters, and what became of its last replay."""
+
+    tenants = serializers.SerializerMethodField()
+    last_replay = serializers.SerializerMethodField()
+
+    class Meta(GroupLineSerializer.Meta):
+        fields = [*GroupLineSerializer.Meta.fields, "tenants", "last_replay"]
+
+    @extend_schema_field(TenantHitSerializer(many=True))
+    def get_tenants(self, group: DeadLetterGroup) -> Any:
+        return TenantHitSerializer(tenants_hit(group), many=True).data
+
+    @extend_schema_field(ReplayOutcomeSerializer(allow_null=True))
+    def get_last_replay(self, group: DeadLetterGroup) -> Any:
+        outcome = last_replay(group)
+        return outcome and ReplayOutcomeSerializer(outcome).data
+
+
+class QuarantinedSerializer(serializers.ModelSerializer[QuarantinedLetter]):
+    class Meta:
+        model = QuarantinedLetter
+        fields = ["letter_topic", "letter_partition", "letter_offset", "error", "at"]
+
+
+class ReasonSerializer(serializers.Serializer[Any]):
+    reason = serializers.CharField(required=False, allow_blank=True, default="", help_text="For the ledger.")
+
+
+class DecisionSerializer(ReasonSerializer, SelectionSerializer):
+    """Letters, and why."""
+
+
+class NoteSerializer(serializers.Serializer[Any]):
+    note = serializers.CharField(allow_blank=True, trim_whitespace=True, help_text="Empty: take the note away.")
+
+
+class PlanSerializer(serializers.Serializer[Any]):
+    """What would be changed; `why_not` where nothing would."""
+
+    letters = serializers.IntegerField()
+    refused = serializers.DictField(
+        child=serializers.IntegerField(), help_text="How many of each state stay as they are."
+    )
+    missing = serializers.IntegerField()
+    why_not = serializers.CharField()
+
+
+class SeenSerializer(ReasonSerializer):
+    seen = serializers.DateTimeField(
+        required=False,
+        default=None,
+        allow_null=True,
+        help_text="`edited_at` of the edit that this one replaces; left out: there was none.",
+    )
+
+
+class MessageSerializer(SeenSerializer):
+    """The message to send. Its key is given once, as a UUID or as bytes; so is its payload, as JSON or as bytes."""
+
+    key = serializers.UUIDField(required=False, allow_null=True, default=None)
+    raw_key_base64 = serializers.CharField(required=False, allow_null=True, default=None)
+    headers = serializers.DictField(child=serializers.CharField(allow_blank=True), help_text="Values are base64.")
+    payload = serializers.JSONField(required=False, allow_null=True)
+    payload_base64 = serializers.CharField(required=False, allow_blank=True)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("payload" in attrs) == ("payload_base64" in attrs):
+            raise serializers.ValidationError("give either payload or payload_base64")
+        if attrs["key"] is not None and attrs["raw_key_base64"] is not None:
+            raise serializers.ValidationError("give either key or raw_key_base64")
+        return {**attrs, "message": QueueMessage(_key(attrs), _payload(attrs), _headers(attrs))}
+
+
+def _key(attrs: dict[str, Any]) -> Key:
+    if attrs["raw_key_base64"] is None:
+        return attrs["key"]  # type: ignore[no-any-return]
+    return _decoded("raw_key_base64", attrs["raw_key_base64"])
+
+
+def _payload(attrs: dict[str, Any]) -> bytes:
+    if "payload" in attrs:
+        return json.dumps(attrs["payload"]).encode()
+    return _decoded("payload_base64", attrs["payload_base64"])
+
+
+def _headers(attrs: dict[str, Any]) -> dict[str, bytes]:
+    return {name: _decoded("headers", value) for name, value in attrs["headers"].items()}
+
+
+def _decoded(field: str, text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise serializers.ValidationError({field: f"this is not base64: {error}"}) from error

@@ -1,0 +1,166 @@
+"""Dead letters over REST: look, discard, restore, edit, note, send again."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import mixins, status, viewsets
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer, Serializer
+
+from queueapi.actions.dead_letters import discard_letters, plan_discard, plan_restore, restore_letters
+from queueapi.actions.letter_edits import edit_letter, note_group, note_letter, revert_letter
+from queueapi.actions.replays import replay_letters
+from queueapi.choices import LetterState
+from queueapi.models import DeadLetter, DeadLetterGroup, QuarantinedLetter
+from queueapi.rest import pagination
+from queueapi.rest.actors import actor_of
+from queueapi.rest.v1 import dead_letter_serializers as wire
+from queueapi.rest.v1.selections import FILTER_PARAMETERS, filter_in
+from queueapi.rest.v1.serializers import OperationSerializer
+from queueapi.selectors.dead_letters import letters_for_lists
+from queueapi.selectors.letter_filter import LetterFilter, Selection
+
+DRY_RUN = OpenApiParameter("dry_run", bool, description="Only say what would be done.")
+
+
+class DeadLetterViewSet(viewsets.ReadOnlyModelViewSet[DeadLetter]):
+    """The newest first. Text and reason are looked for in the newest 25,000 letters that the other filters
+    leave."""
+
+    queryset = DeadLetter.objects.all()
+    pagination_class = pagination.NewestFailureFirst
+    filter_backends = ()
+
+    def get_queryset(self) -> QuerySet[DeadLetter]:
+        if self.action != "list":
+            return DeadLetter.objects.select_related("body", "decision")
+        return letters_for_lists(filter_in(self.request.query_params))
+
+    def get_serializer_class(self) -> type[BaseSerializer[DeadLetter]]:
+        return wire.LetterLineSerializer if self.action == "list" else wire.LetterSerializer
+
+    @extend_schema(parameters=FILTER_PARAMETERS)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(request=None, responses={202: OperationSerializer})
+    @action(detail=True, methods=["post"])
+    def replay(self, request: Request, **_: Any) -> Response:
+        """Send the letter to its queue again; answers with the operation to follow."""
+        operation = replay_letters(actor_of(request), [self.get_object().id])
+        return Response(OperationSerializer(operation).data, status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(request=wire.DecisionSerializer, responses=wire.LedgerSerializer, parameters=[DRY_RUN])
+    @action(detail=False, methods=["post"])
+    def discard(self, request: Request, **_: Any) -> Response:
+        """Give letters up for good; answers with the ledger's entry, or with the plan."""
+        given = _given(wire.DecisionSerializer, request)
+        return _discard(request, given["selection"], given["reason"])
+
+    @extend_schema(request=wire.DecisionSerializer, responses=wire.LedgerSerializer, parameters=[DRY_RUN])
+    @action(detail=False, methods=["post"])
+    def restore(self, request: Request, **_: Any) -> Response:
+        """Open discarded letters again; answers as for discarding."""
+        given = _given(wire.DecisionSerializer, request)
+        return _restore(request, given["selection"], given["reason"])
+
+    @extend_schema(request=wire.MessageSerializer, responses=wire.EditSerializer)
+    @action(detail=True, methods=["put"])
+    def message(self, request: Request, **_: Any) -> Response:
+        """Say what a replay shall send instead of the original, which is kept."""
+        given = _given(wire.MessageSerializer, request)
+        told = {"reason": given["reason"], "seen": given["seen"]}
+        edit = edit_letter(actor_of(request), self.get_object().id, given["message"], **told)
+        return Response(wire.EditSerializer(edit).data)
+
+    @extend_schema(request=wire.SeenSerializer, responses={204: None})
+    @message.mapping.delete
+    def revert(self, request: Request, **_: Any) -> Response:
+        """Let a replay send the original again."""
+        given = _given(wire.SeenSerializer, request)
+        revert_letter(actor_of(request), self.get_object().id, reason=given["reason"], seen=given["seen"])
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(request=wire.NoteSerializer, responses=wire.NoteSerializer)
+    @action(detail=True, methods=["post"])
+    def note(self, request: Request, **_: Any) -> Response:
+        """Write a note to the letter, instead of the one it has."""
+        note = _given(wire.NoteSerializer, request)["note"]
+        letter = note_letter(actor_of(request), self.get_object().id, note)
+        return Response(wire.NoteSerializer(letter).data)
+
+
+class QuarantinedLetterViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[QuarantinedLetter]):
+    """Letters that could not be entered into the index, and why. They are in their topics."""
+
+    queryset = QuarantinedLetter.objects.all()
+    serializer_class = wire.QuarantinedSerializer
+    pagination_class = pagination.NewestQuarantinedFirst
+
+
+class DeadLetterGroupViewSet(viewsets.ReadOnlyModelViewSet[DeadLetterGroup]):
+    """A queue's letters of one error. `text` is part of the error's class or message."""
+
+    queryset = DeadLetterGroup.objects.all()
+    pagination_class = pagination.NewestSeenFirst
+    filterset_fields = {"queue": ["exact"], "fingerprint": ["exact"], "open_letters": ["gte"], "last_seen": ["gte"]}
+
+    def get_queryset(self) -> QuerySet[DeadLetterGroup]:
+        groups = super().get_queryset()
+        text = self.request.query_params.get("text", "").replace("\0", "")
+        return groups.filter(Q(exception_class__icontains=text) | Q(exception_message__icontains=text))
+
+    def get_serializer_class(self) -> type[BaseSerializer[DeadLetterGroup]]:
+        return wire.GroupLineSerializer if self.action == "list" else wire.GroupSerializer
+
+    @extend_schema(parameters=[OpenApiParameter("text", str)])
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(request=wire.NoteSerializer, responses=wire.GroupLineSerializer)
+    @action(detail=True, methods=["post"])
+    def note(self, request: Request, **_: Any) -> Response:
+        """Write a note to the group, for whoever looks at its letters next."""
+        group = note_group(actor_of(request), self.get_object().pk, _given(wire.NoteSerializer, request)["note"])
+        return Response(wire.GroupLineSerializer(group).data)
+
+    @extend_schema(request=wire.ReasonSerializer, responses=wire.LedgerSerializer, parameters=[DRY_RUN])
+    @action(detail=True, methods=["post"])
+    def discard(self, request: Request, **_: Any) -> Response:
+        """Give its open letters up for good."""
+        wanted = LetterFilter(group=self.get_object().pk, state=LetterState.OPEN)
+        return _discard(request, wanted, _given(wire.ReasonSerializer, request)["reason"])
+
+    @extend_schema(request=wire.ReasonSerializer, responses=wire.LedgerSerializer, parameters=[DRY_RUN])
+    @action(detail=True, methods=["post"])
+    def restore(self, request: Request, **_: Any) -> Response:
+        """Open its discarded letters again."""
+        wanted = LetterFilter(group=self.get_object().pk, state=LetterState.DISCARDED)
+        return _restore(request, wanted, _given(wire.ReasonSerializer, request)["reason"])
+
+
+def _discard(request: Request, selection: Selection, reason: str) -> Response:
+    if _is_dry_run(request):
+        return Response(wire.PlanSerializer(plan_discard(selection)).data)
+    return Response(wire.LedgerSerializer(discard_letters(actor_of(request), selection, reason)).data)
+
+
+def _restore(request: Request, selection: Selection, reason: str) -> Response:
+    if _is_dry_run(request):
+        return Response(wire.PlanSerializer(plan_restore(selection)).data)
+    return Response(wire.LedgerSerializer(restore_letters(actor_of(request), selection, reason)).data)
+
+
+def _is_dry_run(request: Request) -> bool:
+    return request.query_params.get("dry_run", "").lower() in ("true", "1")
+
+
+def _given(serializer: type[Serializer[Any]], request: Request) -> dict[str, Any]:
+    """What was sent, checked."""
+    given = serializer(data=request.data)
+    given.is_valid(raise_exception=True)
+    checked: dict[str, Any] = given.validated_data
+    return checked

@@ -1,0 +1,86 @@
+"""Queues on the wire: what they are, what may be entered, their pauses and consumers."""
+
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from queueapi.actions.queue_checks import CHANGEABLE
+from queueapi.handler_options import shown_options
+from queueapi.models import ConsumerStanding, Pause, Queue, Tenant
+
+_MADE_WITH: Final = ("tenant", "name", "topic", "service_type", "partitions")
+
+
+class NamingChoiceField(serializers.ChoiceField):
+    """Names the choices there are when it refuses one."""
+
+    default_error_messages = {"invalid_choice": "there is no {input!r}; choose one of {choices}"}
+
+    def fail(self, key: str, **kwargs: Any) -> Any:
+        super().fail(key, choices=", ".join(map(str, self.choices)), **kwargs)
+
+
+class PauseSerializer(serializers.ModelSerializer[Pause]):
+    class Meta:
+        model = Pause
+        fields = ["tenant", "partition", "reason", "paused_by", "paused_at"]
+
+
+class QueueSerializer(serializers.ModelSerializer[Queue]):
+    pauses = PauseSerializer(many=True, read_only=True)
+    handler_options = serializers.SerializerMethodField(help_text="Secrets are hidden.")
+
+    class Meta:
+        model = Queue
+        fields = ["id", *_MADE_WITH, *CHANGEABLE, "pauses", "created_at"]
+
+    @extend_schema_field(dict[str, Any])
+    def get_handler_options(self, queue: Queue) -> dict[str, object]:
+        return shown_options(queue)
+
+
+class QueueChangeSerializer(serializers.ModelSerializer[Queue]):
+    """What may change. What is left out stays; a secret option that comes back hidden stays as well."""
+
+    serializer_choice_field = NamingChoiceField
+
+    class Meta:
+        model = Queue
+        fields = CHANGEABLE
+        # The action judges the whole of it.
+        validators: list[Any] = []
+
+
+class QueueCreationSerializer(QueueChangeSerializer):
+    tenant = serializers.PrimaryKeyRelatedField(
+        queryset=Tenant.objects.all(), required=False, help_text="Whose queue it is. Left out: the system's."
+    )
+
+    class Meta(QueueChangeSerializer.Meta):
+        fields = (*_MADE_WITH, *CHANGEABLE)
+
+
+class ResumeSerializer(serializers.Serializer[Any]):
+    """Of what the pause is: one tenant's messages, one partition, or, with neither, the whole queue."""
+
+    tenant = serializers.PrimaryKeyRelatedField(queryset=Tenant.objects.all(), required=False, allow_null=True)
+    partition = serializers.IntegerField(required=False, allow_null=True)
+
+
+class PausingSerializer(ResumeSerializer):
+    reason = serializers.CharField(help_text="For whoever finds it paused.")
+
+
+class ConsumerSerializer(serializers.ModelSerializer[ConsumerStanding]):
+    """`counts` are of the consumer's life, `statistics` the same as ThingsBoard calls them; `budget` is what each
+    second was spent on."""
+
+    statistics = serializers.DictField(child=serializers.IntegerField(), read_only=True)
+
+    class Meta:
+        model = ConsumerStanding
+        fields = [
+            "service", "queue", "consumer_group", "partitions", "state", "reason", "since", "as_of", "counts",
+            "statistics", "handled_per_s", "budget",
+        ]  # fmt: skip

@@ -1,0 +1,15 @@
+"""What was done to letters."""
+
+from typing import Final
+
+from queueapi.models import DeadLetter, LedgerEntry
+
+ENTRIES_SHOWN: Final = 20
+
+
+def ledger_of(letter: DeadLetter) -> list[LedgerEntry]:
+    """The newest first: what was done to this letter alone, and the last decision that it shared with others."""
+    entries = {entry.pk: entry for entry in letter.ledger.all()[:ENTRIES_SHOWN]}
+    if letter.decision is not None:
+        entries[letter.decision.pk] = letter.decision
+    return sorted(entries.values(), key=lambda entry: entry.pk, reverse=True)

@@ -1,0 +1,71 @@
+"""What a change of letters would do, shown before it is done."""
+
+from dataclasses import dataclass
+
+from django.db.models import Count
+
+from queueapi.choices import LetterState
+from queueapi.models import DeadLetter
+from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPlan:
+    """What would become of letters.
+
+    letters  how many would be changed
+    refused  how many would not, by the state that they are in
+    missing  how many of those that were named do not exist
+    why_not  why nothing would be changed at all; empty: it would be
+    """
+
+    letters: int
+    refused: dict[LetterState, int]
+    missing: int
+    why_not: str
+
+
+def plan_change(selection: Selection, before: LetterState, most: int) -> LetterPlan:
+    """A change of all letters that are in `before`. A filter that names a state means only that one."""
+    rows = selected_letters(selection).order_by().values_list("state").annotate(number=Count("pk"))
+    numbers = {LetterState(state): number for state, number in rows}
+    refused = {state: number for state, number in numbers.items() if state != before}
+    letters, missing = numbers.get(before, 0), 0
+    if not isinstance(selection, LetterFilter):
+        missing = len(set(selection)) - sum(numbers.values())
+    why_not = _why_not(selection, letters, most, _refusal(selection, before, refused, missing))
+    return LetterPlan(letters, refused, missing, why_not)
+
+
+def _why_not(selection: Selection, letters: int, most: int, refusal: str) -> str:
+    if letters > most:
+        return (
+            f"these are {letters:,} letters, and {most:,} are the most at once; narrow the filter, by time for example"
+        )
+    if refusal and not isinstance(selection, LetterFilter):
+        return f"{refusal}; reload the list and choose again"
+    if not letters:
+        return refusal or "no letter was chosen"
+    return ""
+
+
+def _refusal(selection: Selection, before: LetterState, refused: dict[LetterState, int], missing: int) -> str:
+    """What stands in the way of some, and who has put it there."""
+    if missing:
+        return f"{missing:,} of the letters {'does' if missing == 1 else 'do'} not exist"
+    if not refused:
+        return ""
+    state, number = next(iter(refused.items()))
+    are = "is" if number == 1 else "are"
+    return (
+        f"{number:,} of the letters {are} not {before.label.lower()} but {state.label.lower()}{_by(selection, state)}"
+    )
+
+
+def _by(selection: Selection, state: LetterState) -> str:
+    """Who decided so, where it was a decision."""
+    letters = selected_letters(selection).filter(state=state, decision__isnull=False).order_by()
+    letter: DeadLetter | None = letters.select_related("decision").first()
+    if letter is None or letter.decision is None or state != LetterState.DISCARDED:
+        return ""
+    return f", by {letter.decision.actor_name}: {letter.decision.reason}"

@@ -1,0 +1,47 @@
+"""Both databases that an installation may have: a test that asks for `database` runs on each of them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dj_database_url
+import pytest
+from django.core.management import call_command
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from queuecore.testing.services import PostgresService
+
+
+@contextmanager
+def on_database(url: str) -> Iterator[None]:
+    """Meanwhile the default database is the one at this address, for all threads."""
+    before = connections.settings[DEFAULT_DB_ALIAS]
+    _replace_default(connections.configure_settings({DEFAULT_DB_ALIAS: dict(dj_database_url.parse(url))})["default"])
+    try:
+        yield
+    finally:
+        _replace_default(before)
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_service: PostgresService, django_db_blocker) -> str:
+    """A PostgreSQL database with all tables."""
+    with django_db_blocker.unblock(), on_database(postgres_service.url):
+        call_command("migrate", verbosity=0)
+    return postgres_service.url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, transactional_db) -> Iterator[str]:
+    """The name of the database that the test runs on. Ask for it before anything that writes."""
+    if request.param == "sqlite":
+        yield request.param
+        return
+    with on_database(request.getfixturevalue("postgres_url")):
+        yield request.param
+        call_command("flush", verbosity=0, interactive=False)
+
+
+def _replace_default(settings: dict) -> None:
+    connections[DEFAULT_DB_ALIAS].close()
+    connections.settings[DEFAULT_DB_ALIAS] = settings
+    del connections[DEFAULT_DB_ALIAS]

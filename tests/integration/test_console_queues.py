@@ -1,0 +1,167 @@
+"""A queue's page: how it is consumed, who consumes it, and pausing it."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.pauses import pause_queue
+from queueapi.actions.tenants import create_tenant, ensure_system_tenant
+from queueapi.choices import ConsumerState
+from queueapi.models import AuditEntry, ConsumerStanding, Pause, Queue, ServiceInstance
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def ago(**length: float) -> datetime:
+    return timezone.now() - timedelta(**length)
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return Queue.objects.create(tenant=ensure_system_tenant(), name="Main", topic="main", handler="log", partitions=2)
+
+
+@pytest.fixture
+def browser(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("root", password="secret"))
+    return client
+
+
+def page(browser: Client, queue: Queue) -> str:
+    return browser.get(reverse("queue", args=[queue.pk])).content.decode()
+
+
+def make_consumer(queue: Queue, *, lease_s: float = 10, **fields: Any) -> ConsumerStanding:
+    host, _ = ServiceInstance.objects.get_or_create(
+        service_id="host-1",
+        defaults={
+            "service_types": [],
+            "host": "localhost",
+            "pid": 1,
+            "started_at": ago(hours=1),
+            "heartbeat_at": ago(seconds=2),
+            "lease_expires_at": ago(seconds=-lease_s),
+        },
+    )
+    told = {
+        "consumer_group": "main-consumer-0",
+        "partitions": [0],
+        "state": ConsumerState.RUNNING,
+        "since": ago(minutes=3),
+        "as_of": ago(seconds=2),
+        "counts": {"handled": 1234, "tmp_failed": 3, "tmp_timed_out": 1, "dead_lettered": 5, "dropped": 1},
+        "handled_per_s": 42.5,
+        "budget": {"poll": 0.25, "process": 0.5, "back_pressure": 0.15, "commit": 0.1},
+    }
+    return ConsumerStanding.objects.create(service=host, queue=queue, **{**told, **fields})
+
+
+def test_the_configuration_is_told_in_words(browser, queue) -> None:
+    shown = page(browser, queue)
+    for text in ("at least once", "one for each partition, 4 messages side by side", "BURST", "SKIP_ALL_FAILURES"):
+        assert text in shown
+    assert 'goes to <span class="mono">main.dlq</span>' in shown
+    assert "Pause between retries" not in shown
+    Queue.objects.update(
+        processing_strategy="RETRY_ALL", retries=0, dlq_max_count=10, dlq_max_ratio=0.25, dlq_on_limit="halt"
+    )
+    shown = page(browser, queue)
+    assert "without limit" in shown
+    assert "10 or 25 % of a partition" in shown
+    assert "in 60 s, then halt" in shown
+    Queue.objects.update(dlq_enabled=False, consumer_per_partition=False)
+    shown = page(browser, queue)
+    assert "is counted and logged, and kept nowhere" in shown
+    assert "one for all partitions" in shown
+
+
+def test_secret_options_are_hidden(browser, queue) -> None:
+    Queue.objects.update(handler="webhook", handler_options={"url": "https://a.example", "secret": "s3cret"})
+    shown = page(browser, queue)
+    assert "https://a.example" in shown
+    assert "s3cret" not in shown
+
+
+def test_consumers_are_shown_with_their_figures(browser, queue) -> None:
+    make_consumer(queue)
+    make_consumer(queue, consumer_group="main-consumer-1", partitions=[1], state=ConsumerState.STALLED, reason=HOSTILE)
+    shown = page(browser, queue)
+    assert shown.index("Partition 0") < shown.index("Partition 1")
+    for text in ("42.5/s", "1,234", "poll 25 %, process 50 %, back pressure 15 %, commit 10 %", "Stalled", "host-1"):
+        assert text in shown
+    assert HOSTILE not in shown
+
+
+def test_consumers_of_a_host_that_is_gone_are_told_apart(browser, queue) -> None:
+    make_consumer(queue, lease_s=-1)
+    assert "Host is gone" in page(browser, queue)
+
+
+def test_nobody_consumes_it(browser, queue) -> None:
+    assert "Nobody consumes this queue yet" in page(browser, queue)
+
+
+def test_a_queue_is_paused_and_resumed(browser, queue) -> None:
+    answer = browser.post(
+        reverse("pause_queue", args=[queue.pk]), {"what": "", "reason": "billing is away"}, follow=True
+    )
+    shown = answer.content.decode()
+    assert "Paused: everything." in shown
+    assert "billing is away" in shown
+    pause = Pause.objects.get()
+    assert (pause.paused_by, pause.tenant, pause.partition) == ("root", None, None)
+    answer = browser.post(reverse("resume_queue", args=[queue.pk, pause.pk]), follow=True)
+    assert "Resumed: everything." in answer.content.decode()
+    assert not Pause.objects.exists()
+    again = browser.post(reverse("resume_queue", args=[queue.pk, pause.pk]), follow=True)
+    assert "it was not paused any more" in again.content.decode()
+    assert set(AuditEntry.objects.filter(object_id=str(queue.pk)).values_list("action", flat=True)) == {
+        "pause",
+        "resume",
+    }
+
+
+def test_a_tenant_or_a_partition_is_paused(browser, queue) -> None:
+    tenant = create_tenant(SYSTEM, "Noisy")
+    url = reverse("pause_queue", args=[queue.pk])
+    browser.post(url, {"what": str(tenant.pk), "reason": "too noisy"})
+    browser.post(url, {"what": "1", "reason": "poison"})
+    assert {(pause.tenant, pause.partition) for pause in Pause.objects.all()} == {(tenant, None), (None, 1)}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"reason": ""}, "This field is required."),
+        ({"what": "7"}, "Select a valid choice."),
+        ({"reason": "x" * 501}, "at most 500 characters"),
+    ],
+)
+def test_what_was_typed_is_kept_when_a_pause_is_refused(browser, queue, wrong, told) -> None:
+    typed = {"what": "1", "reason": "billing is away", **wrong}
+    shown = browser.post(reverse("pause_queue", args=[queue.pk]), typed).content.decode()
+    assert told in shown
+    if "reason" not in wrong:
+        assert 'value="billing is away"' in shown
+    assert not Pause.objects.exists()
+
+
+def test_the_overview_tells_of_pauses_and_of_consumers_in_trouble(browser, queue) -> None:
+    make_consumer(queue, state=ConsumerState.STANDING_STILL, reason="the disk is full")
+    pause_queue(SYSTEM, queue, partition=1, reason="too many dead letters")
+    shown = browser.get(reverse("overview")).content.decode()
+    assert "Main: the consumer of partition 0 has been standing still for 3 min: the disk is full." in shown
+    assert "Main: partition 1 was paused by system 0 s ago: too many dead letters." in shown
+
+
+def test_strangers_pause_nothing(client, queue) -> None:
+    client.post(reverse("pause_queue", args=[queue.pk]), {"what": "", "reason": "x"})
+    assert not Pause.objects.exists()

@@ -1,0 +1,338 @@
+"""A host with real consumers: what it starts, what changes live, what pauses, and how it ends."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from uuid import UUID, uuid4
+
+import pytest
+
+from queueapi import runtime
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.messages import publish_message
+from queueapi.actions.pauses import pause_queue, resume_queue
+from queueapi.actions.queues import change_queue, create_queue
+from queueapi.actions.tenants import create_tenant
+from queueapi.choices import ConsumerState
+from queueapi.models import ConsumerStanding, DeadLetter, Pause, Queue, ServiceInstance
+from queuecore.consuming.context import DeliveryContext
+from queuecore.consuming.handlers import handler
+from queuecore.hashing import partition_of
+from queuecore.messages import Record
+from queuecore.testing.waiting import wait_until
+from workers.host import ConsumerHost
+
+
+class Desk:
+    """What the handler under test saw, and what it shall do."""
+
+    def __init__(self) -> None:
+        self.handled: list[bytes] = []
+        self.attempts: Counter[bytes] = Counter()
+        self.failing = False
+        # Handlers of messages that begin with `wait` stand here.
+        self.gate = threading.Event()
+        self.waiting = threading.Event()
+
+
+_desk = Desk()
+
+
+@handler("test.host")
+def handle(record: Record, context: DeliveryContext) -> None:
+    desk = _desk
+    desk.attempts[record.data] += 1
+    if desk.failing:
+        raise RuntimeError("as asked")
+    if record.data.startswith(b"wait"):
+        desk.waiting.set()
+        desk.gate.wait(30)
+    desk.handled.append(record.data)
+
+
+@handler("test.host.other")
+def handle_otherwise(record: Record, context: DeliveryContext) -> None:
+    _desk.handled.append(b"other " + record.data)
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    global _desk
+    _desk = Desk()
+    yield _desk
+    _desk.gate.set()
+
+
+@pytest.fixture
+def queue(installation, desk) -> Queue:
+    return create_queue(
+        SYSTEM, installation.queue.tenant, name="Hosted", topic="hosted", handler="test.host", partitions=2
+    )
+
+
+class Hosts:
+    """Starts hosts, and stops those that a test leaves running."""
+
+    def __init__(self) -> None:
+        self.deaths: list[str] = []
+        self._running: list[ConsumerHost] = []
+
+    def start(self, name: str = "host-1") -> ConsumerHost:
+        host = ConsumerHost(name, on_death=self.deaths.append)
+        host.start()
+        self._running.append(host)
+        return host
+
+    def stop_all(self) -> None:
+        for host in self._running:
+            host.stop()
+        self._running.clear()
+
+
+@pytest.fixture
+def hosts(installation) -> Iterator[Hosts]:
+    hosts = Hosts()
+    yield hosts
+    hosts.stop_all()
+
+
+def entity_of(partition: int) -> UUID:
+    """One whose messages go there, of two partitions."""
+    return next(entity for entity in iter(uuid4, None) if partition_of(entity, 2) == partition)
+
+
+def publish(queue: Queue, tenant, data: bytes, partition: int = 0) -> None:
+    publish_message(queue, tenant, entity_of(partition), data)
+
+
+def standing(queue: Queue, partition: int = 0) -> ConsumerStanding | None:
+    rows = ConsumerStanding.objects.filter(queue=queue)
+    return next((row for row in rows if partition in row.partitions), None)
+
+
+def wait_for_state(queue: Queue, state: ConsumerState, partition: int = 0) -> ConsumerStanding:
+    return wait_until(lambda: (row := standing(queue, partition)) and row.state == state and row)
+
+
+def committed(queue: Queue, group: str, partition: int = 0) -> int | None:
+    place = queue.partition_info(partition).place
+    return runtime.provider().admin().committed_offsets({group: [place]})[group].get(place)
+
+
+def test_consumers_tell_how_they_are(installation, queue, desk, hosts) -> None:
+    hosts.start()
+    for number in range(5):
+        publish(queue, installation.tenant, b"%d" % number)
+    row = wait_until(lambda: (row := standing(queue)) and row.counts.get("handled") == 5 and row)
+    assert (row.service_id, row.state_choice) == ("host-1", ConsumerState.RUNNING)
+    assert (row.counts["polled"], row.counts["total"], row.counts["succeeded"]) == (5, 5, 5)
+    assert row.consumer_group == "tb_rule_engine_hosted-consumer-0"
+    assert row.budget.keys() == {"poll", "process", "back_pressure", "commit"}
+    wait_until(lambda: ServiceInstance.objects.get(service_id="host-1").partitions == 3 + 2)
+    hosts.stop_all()
+    assert not ConsumerStanding.objects.exists()
+
+
+def test_a_change_of_strategy_is_applied_without_a_restart(installation, queue, desk, hosts, caplog) -> None:
+    caplog.set_level("INFO")
+    hosts.start()
+    desk.failing = True
+    publish(queue, installation.tenant, b"skipped")
+    wait_until(lambda: DeadLetter.objects.filter(queue=queue).count() == 1)
+    assert desk.attempts[b"skipped"] == 1
+    change_queue(SYSTEM, queue, processing_strategy="RETRY_FAILED", retries=2, retry_pause_ms=1, max_retry_pause_ms=1)
+
+    def is_applied() -> bool:
+        data = uuid4().bytes
+        publish(queue, installation.tenant, data)
+        before = DeadLetter.objects.filter(queue=queue).count()
+        wait_until(lambda: DeadLetter.objects.filter(queue=queue).count() > before - 1 and desk.attempts[data])
+        wait_until(lambda: committed(queue, "tb_rule_engine_hosted-consumer-0") == len(desk.attempts))
+        return desk.attempts[data] == 3
+
+    wait_until(is_applied)
+    assert "begins anew" not in caplog.text
+
+
+def test_another_handler_takes_over_where_the_first_one_ended(installation, queue, desk, hosts) -> None:
+    hosts.start()
+    publish(queue, installation.tenant, b"a")
+    wait_until(lambda: desk.handled == [b"a"])
+    change_queue(SYSTEM, queue, handler="test.host.other")
+
+    def is_other() -> bool:
+        publish(queue, installation.tenant, b"b")
+        wait_until(lambda: committed(queue, "tb_rule_engine_hosted-consumer-0") == len(desk.handled))
+        return desk.handled[-1] == b"other b"
+
+    wait_until(is_other)
+    assert desk.handled.count(b"a") == 1
+
+
+def test_one_consumer_for_all_goes_on_where_one_for_each_ended_and_back(installation, queue, desk, hosts) -> None:
+    hosts.start()
+    handled = []
+    for number, shared in enumerate([False, True, False]):
+        if number:
+            change_queue(SYSTEM, queue, consumer_per_partition=not shared)
+            groups = {f"tb_rule_engine_hosted-consumer{'' if shared else f'-{one}'}" for one in (0, 1)}
+            rows = ConsumerStanding.objects.filter(queue=queue, state=ConsumerState.RUNNING)
+            wait_until(lambda groups=groups, rows=rows: set(rows.values_list("consumer_group", flat=True)) == groups)
+        for partition in (0, 1):
+            data = b"%d in %d" % (number, partition)
+            handled.append(data)
+            publish(queue, installation.tenant, data, partition)
+        wait_until(lambda: len(desk.handled) >= len(handled))
+    assert sorted(desk.handled) == sorted(handled)
+    wait_until(lambda: committed(queue, "tb_rule_engine_hosted-consumer-1", 1) == 3)
+    assert committed(queue, "tb_rule_engine_hosted-consumer", 1) is None
+
+
+def test_a_paused_tenant_waits_and_the_others_go_on(installation, queue, desk, hosts) -> None:
+    noisy = create_tenant(SYSTEM, "Noisy")
+    pause_queue(SYSTEM, queue, tenant=noisy, reason="too noisy")
+    hosts.start()
+    publish(queue, noisy, b"noisy")
+    publish(queue, installation.tenant, b"quiet")
+    wait_until(lambda: desk.handled == [b"quiet"])
+    assert resume_queue(SYSTEM, queue, tenant=noisy)
+    wait_until(lambda: desk.handled == [b"quiet", b"noisy"])
+
+
+def test_a_pause_outlives_its_host(installation, queue, desk, hosts) -> None:
+    hosts.start()
+    publish(queue, installation.tenant, b"before")
+    wait_until(lambda: desk.handled == [b"before"])
+    pause_queue(SYSTEM, queue, reason="billing is away")
+    wait_for_state(queue, ConsumerState.PAUSED)
+    hosts.stop_all()
+    publish(queue, installation.tenant, b"meanwhile")
+    hosts.start("host-2")
+    row = wait_for_state(queue, ConsumerState.PAUSED)
+    assert (row.service_id, row.reason) == ("host-2", "billing is away")
+    assert desk.handled == [b"before"]
+    resume_queue(SYSTEM, queue)
+    wait_until(lambda: desk.handled == [b"before", b"meanwhile"])
+
+
+def test_a_paused_partition_leaves_the_other_going(installation, queue, desk, hosts) -> None:
+    pause_queue(SYSTEM, queue, partition=0, reason="poison")
+    hosts.start()
+    publish(queue, installation.tenant, b"held", 0)
+    publish(queue, installation.tenant, b"free", 1)
+    wait_until(lambda: desk.handled == [b"free"])
+    resume_queue(SYSTEM, queue, partition=0)
+    wait_until(lambda: desk.handled == [b"free", b"held"])
+
+
+def test_a_partition_with_too_many_letters_pauses_itself_until_somebody_resumes_it(
+    installation, queue, desk, hosts
+) -> None:
+    change_queue(SYSTEM, queue, dlq_max_count=2)
+    hosts.start()
+    desk.failing = True
+    for number in range(4):
+        publish(queue, installation.tenant, b"%d" % number)
+    pause = wait_until(lambda: Pause.objects.filter(queue=queue).first())
+    assert (pause.partition, pause.paused_by, pause.is_by_system) == (0, "system", True)
+    assert "had more dead letters within 60 s than its queue allows" in pause.reason
+    wait_until(lambda: DeadLetter.objects.filter(queue=queue).count() == 2)
+    publish(queue, installation.tenant, b"elsewhere", 1)
+    wait_until(lambda: desk.attempts[b"elsewhere"])
+    desk.failing = False
+    resume_queue(SYSTEM, queue, partition=0)
+    wait_until(lambda: len(desk.handled) == 2)
+    assert DeadLetter.objects.filter(queue=queue).count() == 3
+    assert not Pause.objects.exists()
+
+
+def test_a_queue_that_halts_at_its_limit_is_paused_as_a_whole(installation, queue, desk, hosts) -> None:
+    change_queue(SYSTEM, queue, dlq_max_count=1, dlq_on_limit="halt")
+    hosts.start()
+    desk.failing = True
+    for number in range(3):
+        publish(queue, installation.tenant, b"%d" % number)
+    pause = wait_until(lambda: Pause.objects.filter(queue=queue).first())
+    assert (pause.partition, pause.tenant, pause.paused_by) == (None, None, "system")
+    wait_for_state(queue, ConsumerState.PAUSED)
+    wait_for_state(queue, ConsumerState.PAUSED, 1)
+    desk.failing = False
+    resume_queue(SYSTEM, queue)
+    wait_until(lambda: {b"1", b"2"} <= {*desk.handled})
+
+
+def test_stopping_finishes_what_is_at_hand_and_hands_over_no_more(installation, queue, desk, hosts) -> None:
+    change_queue(SYSTEM, queue, submit_strategy="SEQUENTIAL")
+    host = hosts.start()
+    for data in (b"wait", b"next"):
+        publish(queue, installation.tenant, data)
+    assert desk.waiting.wait(30)
+    stopping = threading.Thread(target=host.stop)
+    stopping.start()
+    wait_until(lambda: all(consumer._is_ending for consumer in host._everyone()))
+    desk.gate.set()
+    stopping.join()
+    assert desk.handled == [b"wait"]
+    assert committed(queue, "tb_rule_engine_hosted-consumer-0") == 1
+
+
+def test_who_gives_way_waits_for_nothing_and_the_message_comes_again(installation, queue, desk, hosts) -> None:
+    host = hosts.start()
+    publish(queue, installation.tenant, b"wait")
+    assert desk.waiting.wait(30)
+    host.give_way()
+    assert not desk.handled
+    assert committed(queue, "tb_rule_engine_hosted-consumer-0") is None
+    desk.gate.set()
+    hosts.start("host-2")
+    wait_until(lambda: desk.attempts[b"wait"] == 2)
+
+
+def test_a_stop_that_takes_too_long_can_be_cut_short(installation, queue, desk, hosts) -> None:
+    host = hosts.start()
+    publish(queue, installation.tenant, b"wait")
+    assert desk.waiting.wait(30)
+    host.stop(gives_way=lambda: True)
+    assert not desk.handled
+    desk.gate.set()
+
+
+def test_handlers_that_are_stuck_end_the_worker(installation, queue, desk, hosts) -> None:
+    change_queue(SYSTEM, queue, pack_processing_timeout_ms=10, concurrency=1)
+    hosts.start()
+    for number in range(40):
+        publish(queue, installation.tenant, b"wait %d" % number)
+    wait_until(lambda: hosts.deaths)
+    assert "handlers overran their time and still run" in hosts.deaths[0]
+    desk.gate.set()
+
+
+def test_a_queue_whose_configuration_is_broken_waits_until_it_is_mended(
+    installation, queue, desk, hosts, caplog
+) -> None:
+    Queue.objects.filter(pk=queue.pk).update(handler_options={"colour": "red"})
+    hosts.start()
+    publish(queue, installation.tenant, b"a")
+    row = wait_for_state(queue, ConsumerState.STANDING_STILL)
+    assert "there is no option 'colour'" in row.reason
+    assert caplog.text.count("Hosted[0] stands still") == 1
+    change_queue(SYSTEM, queue, handler_options={})
+    wait_until(lambda: desk.handled == [b"a"])
+
+
+def test_handlers_send_to_queues_by_name(installation, desk, hosts) -> None:
+    queue = create_queue(
+        SYSTEM,
+        installation.queue.tenant,
+        name="Inlet",
+        topic="inlet",
+        handler="forward",
+        handler_options={"queue": "Hosted"},
+    )
+    target = create_queue(
+        SYSTEM, installation.queue.tenant, name="Hosted", topic="hosted", handler="test.host", partitions=2
+    )
+    hosts.start()
+    publish(queue, installation.tenant, b"on its way")
+    wait_until(lambda: desk.handled == [b"on its way"])
+    assert target.name == "Hosted"

@@ -1,0 +1,187 @@
+"""Creating and changing queues: what is refused, with what to enter instead, and what is audited."""
+
+import pytest
+from django.db import IntegrityError
+
+from queueapi import runtime
+from queueapi.actions.actor import SYSTEM, Actor
+from queueapi.actions.queues import change_queue, create_queue
+from queueapi.errors import InvalidInput
+from queueapi.models import AuditEntry, Queue
+from queueapi.plans import consumption_plans, other_groups
+from queuecore.consuming.handler_options import HIDDEN
+from queuecore.deadletter.policy import OnLimit
+from queuecore.delivery import Delivery
+from queuecore.errors import InvalidName
+from queuecore.processing.strategies import ProcessingStrategyType
+from queuecore.submit.strategies import Batch, Burst
+
+OPERATOR = Actor("ada")
+HOOK = {"url": "https://hooks.example.org/x", "secret": "s3cret-enough-for-a-signature-0123"}
+
+
+def create(installation, **fields) -> Queue:
+    return create_queue(
+        SYSTEM, installation.tenant, **{"name": "Own", "topic": "own", "handler": "log", "partitions": 2, **fields}
+    )
+
+
+def test_a_new_queue_is_as_the_seeds_say(installation) -> None:
+    queue = create(installation)
+    [first, second] = consumption_plans(queue, "host-1")
+    assert (first.submit, first.processing.kind) == (Burst(), ProcessingStrategyType.SKIP_ALL_FAILURES)
+    assert (first.processing.retries, first.timeout_ms, first.delivery) == (3, 60_000, Delivery.AT_LEAST_ONCE)
+    assert (first.letters.enabled, first.letters.topic, first.concurrency) == (True, "", 4)
+    assert (first.member_id, second.member_id) == ("partition-0", "partition-1")
+    assert second.group == f"tb_rule_engine_own-isolated-{installation.tenant.id}-consumer-1"
+    assert (second.queue_id, second.service_id) == (str(queue.id), "host-1")
+
+
+def test_one_consumer_may_read_all_partitions(installation) -> None:
+    queue = create(installation, consumer_per_partition=False)
+    [plan] = consumption_plans(queue, "host-1")
+    assert plan.group == f"tb_rule_engine_own-isolated-{installation.tenant.id}-consumer"
+    assert ([info.partition for info in plan.infos], plan.member_id) == ([0, 1], None)
+    assert other_groups(queue) == [f"{plan.group}-0", f"{plan.group}-1"]
+
+
+def test_a_plan_says_all_that_the_row_does(installation) -> None:
+    [plan, _] = consumption_plans(
+        create(
+            installation,
+            submit_strategy="BATCH",
+            batch_size=7,
+            processing_strategy="RETRY_ALL",
+            retries=0,
+            failure_percentage=40,
+            retry_pause_ms=10,
+            max_retry_pause_ms=20,
+            delivery="exactly_once",
+            concurrency=9,
+            pack_processing_timeout_ms=1500,
+            dlq_topic="graveyard",
+            dlq_max_ratio=0.5,
+            dlq_max_count=10,
+            dlq_window_s=30,
+            dlq_on_limit="halt",
+        ),
+        "",
+    )
+    assert (plan.submit, plan.delivery, plan.concurrency, plan.timeout_ms) == (Batch(7), "exactly_once", 9, 1500)
+    processing, letters = plan.processing, plan.letters
+    assert (processing.kind, processing.retries, processing.failure_percentage) == ("RETRY_ALL", 0, 40)
+    assert (processing.pause_ms, processing.max_pause_ms) == (10, 20)
+    assert (letters.topic, letters.max_ratio, letters.max_count, letters.window_s) == ("graveyard", 0.5, 10, 30)
+    assert letters.on_limit is OnLimit.HALT
+
+
+def test_topics_of_letters_and_state_are_created(installation) -> None:
+    queue = create(installation, dlq_topic="graveyard", state_topic="own_state")
+    topics = runtime.provider().admin().topics()
+    assert topics["graveyard"].partitions == 2
+    states = [topics[name] for name in queue.state_topic_names()]
+    assert [(spec.partitions, spec.is_compacted) for spec in states] == [(1, True)] * 2
+    assert not any(name.endswith(".dlq") and name.startswith("own") for name in topics)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"submit_strategy": "ALL_AT_ONCE"}, "there is no 'ALL_AT_ONCE'; choose one of BURST, BATCH, SEQUENTIAL"),
+        ({"processing_strategy": "SKIP"}, "there is no 'SKIP'; choose one of SKIP_ALL_FAILURES"),
+        ({"delivery": "twice"}, "there is no 'twice'; choose one of at_most_once"),
+        ({"dlq_on_limit": "explode"}, "there is no 'explode'; choose one of pause_partition"),
+        ({"failure_percentage": 101}, "failure_percentage: "),
+        ({"dlq_max_ratio": 0}, "dlq_max_ratio: use more than 0, and at most 1 for no limit"),
+        ({"concurrency": 0}, "concurrency: "),
+        ({"batch_size": 0}, "batch_size: "),
+        ({"pack_processing_timeout_ms": 0}, "pack_processing_timeout_ms: "),
+        ({"dlq_window_s": 0}, "dlq_window_s: "),
+        ({"retry_pause_ms": 9000}, "max_retry_pause_ms: use no less than retry_pause_ms"),
+        ({"retries": "often"}, "retries: "),
+        ({"handler_options": []}, "handler_options: give an object"),
+        ({"handler": "webhok"}, "did you mean 'webhook'?"),
+        ({"handler": "webhook"}, "the option 'url' is missing"),
+        ({"handler_options": {"levle": "DEBUG"}}, "there is no option 'levle'; did you mean 'level'?"),
+        ({"dlq_topic": "a b"}, "dlq_topic: topic 'a b' may hold only"),
+        ({"dlq_topic": "telemetry.0"}, "dlq_topic: telemetry.0 holds messages of queue Telemetry"),
+        ({"dlq_topic": "queue.metrics"}, "dlq_topic: queue.metrics is where the runtime reports to"),
+        ({"state_topic": "telemetry.1"}, "state_topic: telemetry.1 holds messages of queue Telemetry"),
+        ({"state_topic": "queue.metrics"}, "state_topic: queue.metrics is where"),
+        ({"state_topic": "same", "dlq_topic": "same"}, "this is the topic of the queue's dead letters"),
+        ({"retrys": 3}, "a queue has no field 'retrys'; did you mean retries?"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_enter(installation, wrong, told) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        create(installation, **wrong)
+    assert told in refused.value.message
+    with pytest.raises(InvalidInput):
+        change_queue(OPERATOR, installation.queue, **wrong)
+    assert not Queue.objects.filter(name="Own").exists()
+
+
+def test_a_topic_that_kafka_would_take_for_another_is_refused(installation) -> None:
+    create(installation, topic="a.b", partitions=1)
+    with pytest.raises(InvalidName, match=r"differ in '\.' and '_' alone"):
+        create(installation, name="Other", topic="a_b", partitions=1)
+    with pytest.raises(InvalidName, match=r"differ in '\.' and '_' alone"):
+        change_queue(OPERATOR, installation.queue, dlq_topic="telemetry_0")
+
+
+def test_letters_need_a_partition_for_each_of_the_queues(installation) -> None:
+    create(installation, dlq_topic="graveyard", partitions=2)
+    with pytest.raises(InvalidInput, match="graveyard is there with 2 partitions"):
+        change_queue(OPERATOR, installation.queue, dlq_topic="graveyard")
+    assert change_queue(OPERATOR, create(installation, name="Small", topic="small"), dlq_topic="graveyard").dlq_topic
+
+
+def test_state_belongs_to_one_queue(installation) -> None:
+    create(installation, state_topic="own_state")
+    with pytest.raises(InvalidInput, match="holds the state of queue Own"):
+        create(installation, name="Other", topic="other", state_topic="own_state")
+
+
+@pytest.mark.parametrize("field", ["name", "topic", "partitions", "service_type", "tenant", "id"])
+def test_what_stored_messages_depend_on_never_changes(installation, field) -> None:
+    with pytest.raises(InvalidInput, match=f"{field} of a queue never changes"):
+        change_queue(OPERATOR, installation.queue, **{field: "x"})
+
+
+def test_a_change_is_audited_with_what_was_before(installation) -> None:
+    changed = change_queue(OPERATOR, installation.queue, retries="5", processing_strategy="RETRY_ALL")
+    assert (changed.retries, Queue.objects.get(pk=changed.pk).processing_strategy) == (5, "RETRY_ALL")
+    entry = AuditEntry.objects.get(action="change")
+    assert (entry.actor_name, entry.object_id) == ("ada", str(changed.id))
+    assert entry.before == {"processing_strategy": "RETRY_FAILED", "retries": 1}
+    assert entry.after == {"processing_strategy": "RETRY_ALL", "retries": 5}
+
+
+def test_who_comes_second_at_the_same_moment_hears_why(installation, monkeypatch) -> None:
+    create(installation)
+    monkeypatch.setattr("queueapi.actions.queues.check_new_queue", lambda queue: None)
+    with pytest.raises(InvalidInput, match="somebody else has just created a queue Own"):
+        create(installation)
+
+
+def test_what_changes_nothing_is_not_written(installation) -> None:
+    change_queue(OPERATOR, installation.queue, retries=1)
+    assert not AuditEntry.objects.filter(action="change").exists()
+
+
+def test_secrets_of_handlers_are_kept_and_shown_to_nobody(installation) -> None:
+    queue = create(installation, handler="webhook", handler_options=HOOK)
+    hidden = {**HOOK, "secret": HIDDEN}
+    assert AuditEntry.objects.get(object_id=str(queue.id)).after["handler_options"] == hidden
+    kept = change_queue(OPERATOR, queue, handler_options={**hidden, "timeout_ms": 500})
+    assert kept.handler_options == {**HOOK, "timeout_ms": 500}
+    assert AuditEntry.objects.get(action="change").after["handler_options"] == {**hidden, "timeout_ms": 500}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"concurrency": 0}, {"batch_size": 0}, {"failure_percentage": 100.5}, {"dlq_max_ratio": 0.0}, {"dlq_window_s": 0}],
+)
+def test_the_database_itself_holds_no_queue_out_of_range(installation, wrong) -> None:
+    with pytest.raises(IntegrityError):
+        Queue.objects.filter(pk=installation.queue.pk).update(**wrong)

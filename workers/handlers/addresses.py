@@ -1,0 +1,75 @@
+"""Which addresses a webhook may reach: those of the open network, unless a queue says otherwise.
+
+What counts is the address that is connected to. A name is resolved once and the connection goes to what was checked, so
+a name that means something else a moment later reaches nothing.
+"""
+
+import ipaddress
+import socket
+import time
+from typing import Final
+
+from queuecore.errors import GivenUp
+
+_IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# In public ranges, but answered by the machine's own cloud: Azure's and Oracle's.
+_METADATA: Final = frozenset({ipaddress.ip_address("168.63.129.16"), ipaddress.ip_address("192.0.0.192")})
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+
+
+class AddressRefused(GivenUp):
+    """A webhook would reach an address that its queue does not allow."""
+
+    code = "address_refused"
+
+
+def is_open(address: str) -> bool:
+    """Whether it is an ordinary address of the open network: not private, loopback, link-local, multicast or reserved,
+    nor where clouds tell a machine its secrets."""
+    meant = _meant(ipaddress.ip_address(address.partition("%")[0]))
+    return meant.is_global and not meant.is_multicast and not meant.is_reserved and meant not in _METADATA
+
+
+def _meant(address: _IPAddress) -> _IPAddress:
+    """The address itself, or the IPv4 address that a gateway would make of it."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.sixtofour or address.ipv4_mapped or address
+
+
+def literal_address(host: str) -> str | None:
+    """The host itself where it is an address, not a name."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return None
+
+
+def connect(host: str, port: int, *, allow_private: bool, deadline: float) -> socket.socket:
+    """A connection to one of the host's addresses, the first that answers before the deadline, in seconds of the
+    monotonic clock. AddressRefused where it has only addresses that are not allowed, OSError where none answers."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    allowed = [one for one in found if allow_private or is_open(str(one[4][0]))]
+    if not allowed:
+        raise AddressRefused(
+            f"{host} is at {found[0][4][0]}, which is not on the open network; "
+            "use another host, or allow this one with the option 'allow_private'"
+        )
+    failure: OSError = TimeoutError(f"no time was left to connect to {host}")
+    for family, kind, protocol, _, address in allowed:
+        if (left_s := deadline - time.monotonic()) <= 0:
+            break
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.settimeout(left_s)
+            connection.connect(address)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            connection.close()
+            failure = error
+        else:
+            return connection
+    raise failure

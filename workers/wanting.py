@@ -1,0 +1,27 @@
+"""Which consumers the configuration wants, from the rows of queues and their pauses."""
+
+from collections.abc import Iterable
+
+from queueapi.models import Pause, Queue
+from queueapi.plans import consumption_plans, other_groups
+from queuecore.consuming.holds import Holds
+from workers.consumers import Wanted
+
+
+def wanted_consumers(queue: Queue, service_id: str) -> list[Wanted]:
+    """QueueError for a queue that nobody could consume as it is."""
+    plans = consumption_plans(queue, service_id)
+    pauses = list(queue.pauses.all())
+    holds, former = holds_of(pauses), tuple(other_groups(queue))
+    because = next((pause.reason for pause in pauses), "")
+    return [Wanted(queue.id, plan, queue.handler_options, holds, because, former) for plan in plans]
+
+
+def holds_of(pauses: Iterable[Pause]) -> Holds:
+    """What is not to be handled while these last."""
+    rows = list(pauses)
+    return Holds(
+        queue=any(pause.tenant_id is None and pause.partition is None for pause in rows),
+        tenants=frozenset(str(pause.tenant_id) for pause in rows if pause.tenant_id is not None),
+        partitions=frozenset(pause.partition for pause in rows if pause.partition is not None),
+    )
