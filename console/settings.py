@@ -80,7 +80,9 @@ else:
             "OPTIONS": {
                 "timeout": 30,
                 "transaction_mode": "IMMEDIATE",
-                "init_command": "pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 30000;",
+                # The cache holds what a bulk change touches: without room for it, pages are written and read again.
+                "init_command": "pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 30000; "
+                "pragma cache_size = -32768;",
             },
         }
     }

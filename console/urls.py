@@ -40,5 +40,7 @@ urlpatterns = [
     page("operations/", operations.OperationList.as_view(), "operations"),
     page("operations/<uuid:pk>/", operations.show_operation, "operation"),
     page("operations/<uuid:pk>/cancel/", operations.cancel, "cancel_operation"),
+    page("operations/<uuid:pk>/pause/", operations.pause, "pause_operation"),
+    page("operations/<uuid:pk>/resume/", operations.resume, "resume_operation"),
     page("audit/", audit.AuditList.as_view(), "audit"),
 ]

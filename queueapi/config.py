@@ -52,11 +52,14 @@ class Config:
     handlers: tuple[str, ...] = setting(
         (), "Modules, such as `shop.handlers`, that register handlers of your own; web and workers import them."
     )
+    webhook_allow_private: bool = setting(
+        False,
+        "Whether queues may have webhooks to addresses that are not on the open network, such as this machine's; each "
+        "has to say `allow_private` too.",
+    )
     sample_interval_s: int = setting(5, "How often offsets are sampled, in seconds.", minimum=1)
     pipeline_interval_s: int = setting(10, "How often the Spark job runs, in seconds.", minimum=1)
-    letter_retention_days: int = setting(
-        90, "After how many days dead letters are removed from the index.", minimum=1
-    )
+    letter_retention_days: int = setting(90, "After how many days dead letters are removed from the index.", minimum=1)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting("INFO", "The least that is logged.")
     queue: QueueSettings = field(default=QueueSettings(), metadata=section())
 

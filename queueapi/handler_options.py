@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
+from queueapi.errors import InvalidInput
 from queueapi.models import Queue
 from queuecore.consuming.handler_options import HIDDEN, hide_secrets, keep_secrets
 from queuecore.consuming.handlers import find_handler
-from queuecore.errors import QueueError
+from queuecore.errors import ConfigurationError, QueueError
 
 
 def shown_options(queue: Queue) -> dict[str, object]:
@@ -18,9 +19,13 @@ def shown_options(queue: Queue) -> dict[str, object]:
 
 
 def entered_options(handler: str, entered: Mapping[str, object], before: Mapping[str, object]) -> dict[str, object]:
-    """What somebody entered, with secrets that came back hidden as they were before."""
+    """What somebody entered, with secrets that came back hidden as they were before. InvalidInput names those that are
+    to be entered again."""
     try:
         kind = find_handler(handler).options
     except QueueError:
         return dict(entered)
-    return keep_secrets(kind, entered, before) if kind else dict(entered)
+    try:
+        return keep_secrets(kind, entered, before) if kind else dict(entered)
+    except ConfigurationError as error:
+        raise InvalidInput(f"handler_options: {error.message}") from error

@@ -1,12 +1,18 @@
 """How a queue's row says that it is to be consumed, as the runtime wants it."""
 
+from enum import StrEnum
+from typing import TypeVar
+
 from queueapi.models import Queue
 from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.deadletter.policy import DeadLetterPolicy, OnLimit
 from queuecore.delivery import Delivery
+from queuecore.errors import ConfigurationError
 from queuecore.processing.strategies import ProcessingStrategy, processing_strategy
 from queuecore.submit.strategies import submit_strategy
 from queuecore.topics import ServiceType, TopicPartitionInfo, group_name
+
+Kind = TypeVar("Kind", bound=StrEnum)
 
 
 def consumption_plans(queue: Queue, service_id: str) -> list[ConsumptionPlan]:
@@ -24,7 +30,7 @@ def other_groups(queue: Queue) -> list[str]:
 
 
 def _group(queue: Queue, partition: int | None) -> str:
-    return group_name(ServiceType(queue.service_type), queue.name, queue.tenant_id, partition)
+    return group_name(ServiceType.of(queue.service_type), queue.name, queue.tenant_id, partition)
 
 
 def _plan(
@@ -37,7 +43,7 @@ def _plan(
         handler_name=queue.handler,
         queue_id=str(queue.id),
         service_id=service_id,
-        delivery=Delivery(queue.delivery),
+        delivery=_one_of(Delivery, "delivery", queue.delivery),
         submit=submit_strategy(queue.submit_strategy, queue.batch_size),
         processing=_processing(queue),
         letters=_letters(queue),
@@ -67,5 +73,12 @@ def _letters(queue: Queue) -> DeadLetterPolicy:
         max_ratio=queue.dlq_max_ratio,
         max_count=queue.dlq_max_count,
         window_s=queue.dlq_window_s,
-        on_limit=OnLimit(queue.dlq_on_limit),
+        on_limit=_one_of(OnLimit, "dlq_on_limit", queue.dlq_on_limit),
     )
+
+
+def _one_of(kinds: type[Kind], field: str, value: str) -> Kind:
+    try:
+        return kinds(value)
+    except ValueError:
+        raise ConfigurationError(f"there is no {field} {value!r}; choose one of {', '.join(kinds)}") from None

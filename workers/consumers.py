@@ -1,6 +1,7 @@
 """One consumer of a queue, for as long as its host wants it."""
 
 import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -17,12 +18,13 @@ from queuecore.consuming.holds import Holds
 from queuecore.consuming.marks import MarkStore
 from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.deadletter.policy import OnLimit
-from queuecore.errors import HandlersStuck
+from queuecore.errors import HandlersStuck, UnknownTopic
 from queuecore.providers.base import Provider
 from workers.backoff import BackOff
 from workers.hosted import told
 from workers.inheriting import inherit_offsets
 from workers.observing import HostObserver
+from workers.provisioning import QueueTopics
 from workers.standings import Gauge, StateSince
 
 logger = logging.getLogger(__name__)
@@ -60,11 +62,12 @@ class Equipment:
     provider: Provider
     composer: Composer
     marks: MarkStore
+    topics: QueueTopics
 
 
 class HostedConsumer:
     """Whatever ends its consumption, it alone stands still for a while and begins anew: one partition's damage must not
-    stop the others'. For the host's thread."""
+    stop the others'. For the host's thread; others may end it and wait for that."""
 
     def __init__(self, wanted: Wanted, equipment: Equipment, clock: Clock = SYSTEM_CLOCK) -> None:
         self.wanted = wanted
@@ -77,6 +80,8 @@ class HostedConsumer:
         self._backoff = BackOff(clock)
         self._gauge = Gauge(clock)
         self._state = StateSince()
+        # Held where a consumption becomes this consumer's, and where it is wanted no longer: none is left running.
+        self._changing = threading.Lock()
         self._is_wanted = True
         # Told to end, to begin anew or for good.
         self._is_ending = False
@@ -89,8 +94,9 @@ class HostedConsumer:
         return f"{self.wanted.plan.queue}[{', '.join(map(str, self._partitions))}]"
 
     @property
-    def is_running(self) -> bool:
-        return self._consumption is not None and self._consumption.is_running
+    def partitions_held(self) -> int:
+        """How many partitions its group has given to it."""
+        return 0 if self._consumption is None else len(self._consumption.partitions)
 
     @property
     def _partitions(self) -> list[int]:
@@ -125,14 +131,16 @@ class HostedConsumer:
 
     def stop(self, timeout_s: float) -> None:
         """End for good, after the messages under way. Does not wait."""
-        self._is_wanted = False
-        self._end(timeout_s)
+        with self._changing:
+            self._is_wanted = False
+            self._end(timeout_s)
 
     def abandon(self) -> None:
         """End for good, at once."""
-        self._is_wanted = False
-        if self._consumption is not None:
-            self._consumption.abandon()
+        with self._changing:
+            self._is_wanted = False
+            if self._consumption is not None:
+                self._consumption.abandon()
 
     def wait_for_end(self, timeout_s: float) -> bool:
         return self._consumption is None or self._consumption.ended.wait(timeout_s)
@@ -175,6 +183,7 @@ class HostedConsumer:
         wanted, equipment = self.wanted, self._equipment
         try:
             handler = bind(wanted.plan.handler_name, wanted.options)
+            equipment.topics.ensure()
             inherit_offsets(equipment.provider.admin(), wanted.plan, wanted.former)
             consumption = Consumption(
                 wanted.plan,
@@ -188,8 +197,12 @@ class HostedConsumer:
             self._stand_still(error)
             return
         consumption.hold(self._holds())
-        consumption.start()
-        self._consumption, self._applied = consumption, wanted
+        with self._changing:
+            if not self._is_wanted:
+                # Told to end while the provider was asked: it starts only to release what it has opened.
+                consumption.abandon()
+            consumption.start()
+            self._consumption, self._applied = consumption, wanted
         self._gauge.reset()
         self._state.become(ConsumerState.WAITING)
 
@@ -207,6 +220,8 @@ class HostedConsumer:
             self._stand_still(ended.error)
 
     def _stand_still(self, error: Exception) -> None:
+        if isinstance(error, UnknownTopic):
+            self._equipment.topics.miss()
         pause_s, reason = self._backoff.failed(), told(error)
         # Said once: what is tried in vain after that is no news.
         is_known = (self._state.state, self._state.reason) == (ConsumerState.STANDING_STILL, reason)

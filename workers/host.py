@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -20,11 +20,11 @@ from queueapi.addressing import QueueAddresses
 from queueapi.config import config
 from queueapi.models import Queue
 from queuecore.consuming.marks import FileMarks
-from queuecore.errors import QueueError
 from queuecore.queues.composing import Composer
 from workers.consumers import DRAIN_S, Equipment, HostedConsumer, Wanted
-from workers.hosted import Hosted
-from workers.letters import LetterIndexer
+from workers.hosted import Hosted, told
+from workers.indexing import LetterIndexing
+from workers.provisioning import QueueTopics
 from workers.wanting import wanted_consumers
 
 logger = logging.getLogger(__name__)
@@ -50,13 +50,15 @@ class ConsumerHost:
         self._addresses = QueueAddresses(config().queue.partitions.hash_function_name)
         self._marks = FileMarks(config().folder("marks"))
         self._queues: dict[UUID, Queue] = {}
+        self._topics: dict[UUID, QueueTopics] = {}
         self._consumers: dict[Key, HostedConsumer] = {}
         # No longer wanted, and on their way out.
         self._leaving: list[HostedConsumer] = []
-        self._indexers: dict[str, Hosted] = {}
-        # Queues that cannot be consumed as they are, and why: said once.
+        self._indexing = LetterIndexing()
+        # Queues that cannot be consumed as they are, and why: said once. Pauses that cannot be stored as well.
         self._refused: dict[UUID, str] = {}
-        self._heartbeat_at = float("-inf")
+        self._unstored: dict[tuple[UUID, int | None], str] = {}
+        self._tell_at = float("-inf")
         self._thread = threading.Thread(target=self._run, name="consumer-host", daemon=True)
 
     def start(self) -> None:
@@ -87,20 +89,18 @@ class ConsumerHost:
     def _stop_all(self, deadline: float) -> None:
         for consumer in self._everyone():
             consumer.stop(max(0.0, deadline - time.monotonic()))
-        for indexer in self._indexers.values():
-            indexer.stop()
+        self._indexing.stop()
 
     def _give_way(self) -> None:
         for consumer in self._everyone():
             consumer.abandon()
-        for indexer in self._indexers.values():
-            indexer.stop()
+        self._indexing.stop()
         self._wait_for_end(GIVING_WAY_S)
 
     def _wait_for_end(self, timeout_s: float) -> bool:
         """Whether everything has ended in this time."""
         deadline = time.monotonic() + timeout_s
-        everything: list[HostedConsumer | Hosted] = [*self._everyone(), *self._indexers.values()]
+        everything: list[HostedConsumer | Hosted] = [*self._everyone(), *self._indexing.indexers]
         return all(one.wait_for_end(max(0.0, deadline - time.monotonic())) for one in everything)
 
     def _leave(self) -> None:
@@ -130,6 +130,10 @@ class ConsumerHost:
             logger.warning("cannot read the configuration, the consumers go on as they are: %s", error)
             connections.close_all()
         for consumer in self._everyone():
+            # Beginning asks the provider, which may take its time: the lease is renewed meanwhile.
+            self._tell()
+            if self._stopping.is_set():
+                return
             consumer.look()
         self._leaving = [one for one in self._leaving if not one.wait_for_end(0)]
         self._tell()
@@ -139,13 +143,32 @@ class ConsumerHost:
         """What paused itself stays so, whoever restarts, until somebody lifts it."""
         for (queue_id, _), consumer in self._consumers.items():
             for partition, reason in consumer.new_pauses().items():
-                pause_queue(SYSTEM, self._queues[queue_id], partition=partition, reason=reason[:LONGEST_REASON])
-                consumer.pause_written(partition)
+                if self._write_pause(queue_id, partition, reason):
+                    consumer.pause_written(partition)
+
+    def _write_pause(self, queue_id: UUID, partition: int | None, reason: str) -> bool:
+        """False where it cannot be stored: it holds in this process, and is tried again in the next round."""
+        try:
+            pause_queue(SYSTEM, self._queues[queue_id], partition=partition, reason=reason[:LONGEST_REASON])
+        except Exception as error:
+            if self._unstored.get((queue_id, partition)) != (why := told(error)):
+                logger.error(
+                    "queue %s has paused itself, which a restart would forget: the pause cannot be stored: %s; pause "
+                    "it by hand",
+                    self._queues[queue_id].name,
+                    why,
+                )
+            self._unstored[queue_id, partition] = why
+            return False
+        self._unstored.pop((queue_id, partition), None)
+        return True
 
     def _reconcile(self) -> None:
         """Stop what the configuration no longer wants, change what it wants otherwise, start what is not there."""
         queues = list(Queue.objects.select_related("tenant").prefetch_related("pauses"))
         self._queues = {queue.id: queue for queue in queues}
+        for queue in queues:
+            self._topics.setdefault(queue.id, QueueTopics(queue)).queue = queue
         self._addresses.update(queues)
         wanted = {(one.queue_id, one.plan.group): one for queue in queues for one in self._wanted(queue)}
         for key in self._consumers.keys() - wanted.keys():
@@ -154,16 +177,18 @@ class ConsumerHost:
             self._leaving.append(consumer)
         for key, one in wanted.items():
             self._want(key, one)
-        self._index(queues)
+        if not self._stopping.is_set():
+            self._indexing.want(queues)
 
     def _wanted(self, queue: Queue) -> list[Wanted]:
         """Nothing of a queue that nobody could consume as it is: its messages wait."""
         try:
             wanted = wanted_consumers(queue, self._service_id)
-        except QueueError as error:
-            if self._refused.get(queue.id) != error.message:
-                logger.error("queue %s is not consumed, its messages wait: %s", queue.name, error)
-            self._refused[queue.id] = error.message
+        except Exception as error:
+            # Whatever is wrong with one row is not the other queues' trouble.
+            if self._refused.get(queue.id) != (why := told(error)):
+                logger.error("queue %s is not consumed, its messages wait: %s", queue.name, why)
+            self._refused[queue.id] = why
             return []
         self._refused.pop(queue.id, None)
         return wanted
@@ -177,35 +202,26 @@ class ConsumerHost:
 
     def _equipment(self, queue: Queue) -> Equipment:
         composer = Composer(self._addresses.seen_by(queue.tenant_id), self._service_id)
-        return Equipment(runtime.provider(), composer, self._marks)
-
-    def _index(self, queues: Iterable[Queue]) -> None:
-        """Topics that queues no longer write to are still read: what is in them belongs into the index."""
-        partitions: dict[str, int] = {}
-        for queue in queues:
-            partitions[queue.letter_topic] = max(queue.partitions, partitions.get(queue.letter_topic, 0))
-        for topic in partitions.keys() - self._indexers.keys():
-            indexer = LetterIndexer(topic, partitions[topic], runtime.provider())
-            self._indexers[topic] = Hosted(f"letters in {topic}", indexer)
+        return Equipment(runtime.provider(), composer, self._marks, self._topics[queue.id])
 
     def _tell(self) -> None:
         """That this host is there, and how its consumers are."""
-        if time.monotonic() - self._heartbeat_at < HEARTBEAT_S:
+        if time.monotonic() < self._tell_at:
             return
-        running = [one for one in self._consumers.values() if one.is_running]
-        partitions = sum(len(one.wanted.plan.infos) for one in running)
+        partitions = sum(one.partitions_held for one in self._consumers.values())
         try:
             renew_lease(self._service_id, socket.gethostname(), os.getpid(), partitions)
             record_standings(self._service_id, [one.standing() for one in self._consumers.values()])
         except DatabaseError as error:
             logger.warning("cannot tell the database that this host is there: %s", error)
             connections.close_all()
+            self._tell_at = time.monotonic() + RECONCILE_S
         else:
-            self._heartbeat_at = time.monotonic()
+            self._tell_at = time.monotonic() + HEARTBEAT_S
 
     def _check_alive(self) -> None:
         stuck = next((one.stuck for one in self._everyone() if one.stuck is not None), None)
-        dead = next((hosted.name for hosted in self._indexers.values() if hosted.is_dead), None)
+        dead = next((hosted.name for hosted in self._indexing.indexers if hosted.is_dead), None)
         if reason := f"the thread of {dead} is gone" if dead else stuck and stuck.message:
             self._on_death(reason)
             self._stopping.set()

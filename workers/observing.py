@@ -24,8 +24,10 @@ class Stall(NamedTuple):
 class HostObserver:
     """Told by the consumer's thread, asked by the host's.
 
-    Outcomes of replayed letters are stored at once, before their messages are committed. What else there is to tell is
-    kept for the host, which alone writes it.
+    Outcomes of replayed letters are stored at once, before their messages are committed. Where the commit fails after
+    that, as a transaction of exactly_once may, the letter counts as replayed and its message is handled again; an
+    outcome stored after the commit could be missing for good. What else there is to tell is kept for the host, which
+    alone writes it.
     """
 
     def __init__(self) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from queueapi.models import Queue
 from queueapi.plans import consumption_plans
 from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.errors import ConfigurationError
 from queuecore.groups.lag import Standing, read_standings
 from queuecore.messages import QueueMessage
 from queuecore.metrics import EVENT_VERSION, METRICS_PARTITIONS, METRICS_TOPIC
@@ -62,7 +63,13 @@ def publish_samples(provider: Provider, service_id: str, clock: Clock = SYSTEM_C
 
 
 def _consumed(queue: Queue) -> Iterator[_Consumed]:
-    for plan in consumption_plans(queue, ""):
+    """Nothing of a queue that cannot be consumed as it is: nobody knows the names of its groups."""
+    try:
+        plans = consumption_plans(queue, "")
+    except ConfigurationError as error:
+        logger.warning("queue %s is not sampled: %s", queue.name, error)
+        return
+    for plan in plans:
         yield from (_Consumed(plan.queue_id, plan.group, info) for info in plan.infos)
 
 

@@ -24,15 +24,20 @@ class Gauge:
         self._before = None
 
     def read(self, counts: ConsumptionCounts, budget: TimeBudget) -> tuple[float | None, dict[str, float]]:
-        """Messages handled in each second since the last look, None at the first; and what these seconds went to."""
+        """Messages handled in each second since the last look, and what these seconds went to. None at the first look,
+        and where the counts fell: then they are another consumption's."""
         now, spent = self._clock.monotonic(), asdict(budget)
         before, self._before = self._before, (now, counts.handled, spent)
-        if before is None or now <= before[0]:
+        if before is None or now <= before[0] or counts.handled < before[1] or _fell(before[2], spent):
             return None, _shares(spent)
         at, handled, spent_before = before
         return (counts.handled - handled) / (now - at), _shares(
             {name: seconds - spent_before[name] for name, seconds in spent.items()}
         )
+
+
+def _fell(before: dict[str, float], now: dict[str, float]) -> bool:
+    return any(now[name] < seconds for name, seconds in before.items())
 
 
 def _shares(spent: dict[str, float]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from console.access import actor_of
 from console.filters import OperationFilter
 from console.lists import ListPage, Sort
 from console.live import render_live
-from queueapi.actions.operations import cancel_operation
+from queueapi.actions.operations import cancel_operation, pause_operation, resume_operation
 from queueapi.choices import LetterState, OperationState
 from queueapi.errors import ActionError
 from queueapi.models import Operation
@@ -59,6 +59,30 @@ def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
         messages.error(request, f"Not cancelled: {error.message}.")
     else:
         messages.success(request, "Cancelling: what runs stops at its next step.")
+    return redirect("operation", pk=operation.pk)
+
+
+@require_POST
+def pause(request: HttpRequest, pk: UUID) -> HttpResponse:
+    operation = get_object_or_404(Operation, pk=pk)
+    try:
+        pause_operation(actor_of(request), operation.pk)
+    except ActionError as error:
+        messages.error(request, f"Not paused: {error.message}.")
+    else:
+        messages.success(request, "Pausing: what runs stops at its next step, and waits until it is resumed.")
+    return redirect("operation", pk=operation.pk)
+
+
+@require_POST
+def resume(request: HttpRequest, pk: UUID) -> HttpResponse:
+    operation = get_object_or_404(Operation, pk=pk)
+    try:
+        resume_operation(actor_of(request), operation.pk)
+    except ActionError as error:
+        messages.error(request, f"Not resumed: {error.message}.")
+    else:
+        messages.success(request, "It goes on where it stopped.")
     return redirect("operation", pk=operation.pk)
 
 

@@ -19,7 +19,8 @@ from queueapi.models import LedgerEntry
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters, selection_json
 from queueapi.selectors.letter_plans import LetterPlan, plan_change
 
-MAX_AT_ONCE: Final = 50_000
+# More would keep everyone else who writes waiting.
+MAX_AT_ONCE: Final = 10_000
 LONGEST_REASON: Final = 2_000
 
 

@@ -37,8 +37,8 @@ def create_queue(actor: Actor, tenant: Tenant, *, name: str, topic: str, handler
 
 
 def change_queue(actor: Actor, queue: Queue, **changes: Any) -> Queue:
-    """The queue as it is then: hosts consume it so within seconds. Without a difference nothing is written.
-    InvalidInput says what cannot be, and what to enter instead."""
+    """The queue as it is then: hosts consume it so within seconds. Without a difference nothing is written, but topics
+    that are missing are created. InvalidInput says what cannot be, and what to enter instead."""
     check_fields(changes)
     with transaction.atomic():
         before = Queue.objects.select_for_update().get(pk=queue.pk)
@@ -49,7 +49,8 @@ def change_queue(actor: Actor, queue: Queue, **changes: Any) -> Queue:
         if names:
             changed.save(update_fields=names)
             audit(actor, "change", "queue", queue.pk, before=_shown(before, names), after=_shown(changed, names))
-            transaction.on_commit(lambda: provision_queue(changed))
+        # Also without a difference: the provider may have been away when it was made.
+        transaction.on_commit(lambda: provision_queue(changed))
     return changed
 
 
@@ -82,9 +83,13 @@ def _insert(queue: Queue) -> None:
 
 
 def _enter(queue: Queue, changes: Mapping[str, Any]) -> None:
-    before = queue.handler_options
+    """Options that are left out stay, as far as their handler does: another one is not told the secrets of this."""
+    handler, before, shown = queue.handler, queue.handler_options, shown_options(queue)
     for name, value in changes.items():
         setattr(queue, name, value)
+    if queue.handler != handler:
+        before = {}
+        queue.handler_options = changes.get("handler_options", shown)
     if isinstance(queue.handler_options, dict):
         queue.handler_options = entered_options(queue.handler, queue.handler_options, before)
 

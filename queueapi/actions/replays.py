@@ -10,7 +10,7 @@ from queueapi.actions.actor import Actor
 from queueapi.actions.dead_letters import checked_reason
 from queueapi.actions.ledger import record
 from queueapi.actions.operations import cancel_operation, pause_operation, resume_operation, start_operation
-from queueapi.actions.replay_items import collect_letters
+from queueapi.actions.replay_collecting import LetterCollector
 from queueapi.choices import LedgerAction
 from queueapi.errors import NotReplayable
 from queueapi.models import Operation, Queue, Replay
@@ -19,7 +19,7 @@ from queueapi.selectors.letter_filter import LetterFilter, Selection, selection_
 from queueapi.selectors.replay_plans import ReplayPlan, plan_replay, ready_letters
 
 REPLAY: Final = "replay_letters"
-# As many may be named one by one; a filter chooses any number.
+# As many may be named one by one, and are collected at once; a filter chooses any number.
 MAX_NAMED: Final = 10_000
 
 
@@ -40,7 +40,7 @@ def start_replay(
     ready = ready_letters(selection, target, settings)
     with transaction.atomic():
         replay = _record(actor, ready.count(), selection, target, settings, reason)
-        collected = collect_letters(replay, ready)
+        collected = LetterCollector(replay, ready).collect(MAX_NAMED)
         if not collected:
             raise NotReplayable(_why_none(plan_replay(selection, target, settings)))
         if not isinstance(selection, LetterFilter) and collected < len(selection):

@@ -4,20 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('queueapi', '0003_queue_consumption'),
+        ("queueapi", "0003_queue_consumption"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='operation',
-            name='due_at',
+            model_name="operation",
+            name="due_at",
             field=models.DateTimeField(null=True),
         ),
         migrations.AddField(
-            model_name='operation',
-            name='paused_at',
+            model_name="operation",
+            name="paused_at",
             field=models.DateTimeField(null=True),
         ),
     ]

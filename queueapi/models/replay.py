@@ -80,7 +80,7 @@ class ReplayItem(models.Model):
 
 class ReplayChunk(models.Model):
     """The letters of a replay that are on their way: the row is there before the first is sent, and until all that were
-    acknowledged are noted. `end_offsets` are the targets' before: after a crash, what arrived is found from there on."""
+    acknowledged are noted. `end_offsets` are the targets' before: after a crash, what arrived is found from there."""
 
     replay = models.OneToOneField(Replay, primary_key=True, on_delete=models.CASCADE, related_name="chunk")
     first_sequence = models.PositiveIntegerField()

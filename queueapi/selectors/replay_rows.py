@@ -82,7 +82,7 @@ def _with_edit(row: LetterRow, edit: DeadLetterEdit) -> LetterRow:
 
 def _uuid(stored: Any) -> UUID:
     """An id as PostgreSQL gives it, or as SQLite keeps it: 32 digits."""
-    return stored if isinstance(stored, UUID) else UUID(hex=stored)
+    return stored if isinstance(stored, UUID) else UUID(int=int(stored, 16))
 
 
 def _text(stored: Any) -> str:

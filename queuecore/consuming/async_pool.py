@@ -10,7 +10,8 @@ from queuecore.consuming.delivering import Deliverer
 
 
 class AsyncPool:
-    """A Pool of tasks. One whose time is up is cancelled; it is over when it has let go.
+    """A Pool of tasks. One whose time is up is cancelled, where handlers are told; it is over when it
+    has let go.
 
     What begins with `_in_loop` runs on the loop's thread, and alone touches the tasks.
     """
@@ -61,10 +62,12 @@ class AsyncPool:
             run.is_replaced = True
             self._overruns += 1
             self._active -= 1
-        self._call(self._in_loop_cancel, run)
+        if run.context is None or run.context.cancelled:
+            self._call(self._in_loop_cancel, run)
 
-    def resize(self, concurrency: int) -> None:
-        self._concurrency = concurrency
+    def resize(self, concurrency: int, max_overruns: int) -> None:
+        self._concurrency, self._max_overruns = concurrency, max_overruns
+        self._call(self._in_loop_fill)
 
     def stop(self) -> None:
         self._call(self._in_loop_stop)
@@ -112,8 +115,7 @@ class AsyncPool:
         task.add_done_callback(lambda done: self._in_loop_leave(run, done))
 
     async def _work_on(self, attempt: Attempt, run: Run) -> None:
-        with attempt.lock:
-            attempt.runs.add(run)
+        attempt.join(run, self._deliverer.workplace.clock.monotonic())
         await self._deliverer.work_on_async(attempt, run)
         with attempt.lock:
             attempt.runs.discard(run)
@@ -135,6 +137,7 @@ class AsyncPool:
     def _in_loop_cancel(self, run: Run) -> None:
         if (task := self._tasks.get(run)) is not None:
             task.cancel()
+        self._in_loop_fill()
 
     def _in_loop_stop(self) -> None:
         self._is_stopped = True

@@ -51,15 +51,16 @@ class Attempt:
         stages: Sequence[Sequence[list[Work]]],
         processing: ProcessingStrategy,
         on_over: Callable[[], None],
-        began_at: float = 0.0,
-        submit_until: float = float("inf"),
+        submit_s: float = float("inf"),
     ) -> None:
         self.lock = self.new_lock()
         self.runs: set[Run] = set()
-        self.submit_until = submit_until
+        # For how long messages are handed over, from when somebody works on it; until then it waits, however long.
+        self._submit_s = submit_s
+        self._began_at: float | None = None
+        self.submit_until = float("inf")
         self._processing = processing
         self._on_over = on_over
-        self._began_at = began_at
         self._stages = deque(stages)
         self._lanes: deque[list[Work]] = deque()
         # How many messages of the stage have neither ended nor been left out.
@@ -92,7 +93,15 @@ class Attempt:
     def is_slow(self, now: float) -> bool:
         """Whether its messages take so long that more threads would help: where they do not, threads that take turns
         only cost time."""
-        return now - self._began_at > _SLOW_S * (len(self._ended) + 1)
+        return self._began_at is not None and now - self._began_at > _SLOW_S * (len(self._ended) + 1)
+
+    def join(self, run: Run, now: float) -> None:
+        """This run works on it from now on."""
+        with self.lock:
+            if self._began_at is None:
+                self._began_at = now
+                self.submit_until = now + self._submit_s
+            self.runs.add(run)
 
     def next_lane(self) -> list[Work] | None:
         """A lane of its own for the run that asks; None where none is left for now."""

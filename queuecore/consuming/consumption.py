@@ -19,6 +19,7 @@ from queuecore.consuming.giving_up import GivingUp
 from queuecore.consuming.holds import NO_HOLDS, Holds
 from queuecore.consuming.marks import MarkStore, NoMarks
 from queuecore.consuming.observing import Observer, Unobserved
+from queuecore.consuming.patience import Patience
 from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.consuming.pool import Pool, ThreadPool
 from queuecore.consuming.settling import NOT_OURS, settling
@@ -78,6 +79,7 @@ class Consumption:
             handler = self._states.guard(handler)
         self._deliverer = Deliverer(handler, self._workplace(), plan.group)
         self._pool = self._make_pool(handler)
+        self._own_producer: QueueProducer | None = None
         self._around = self._surroundings(observer or Unobserved(), marks or NoMarks(), producer)
         self._stopping = threading.Event()
         self._deadline = float("inf")
@@ -156,7 +158,7 @@ class Consumption:
             return False
         self._plan = plan
         self._deliverer.workplace = self._workplace()
-        self._pool.resize(plan.concurrency)
+        self._pool.resize(plan.concurrency, plan.max_overruns)
         self._changed.set()
         return True
 
@@ -222,14 +224,17 @@ class Consumption:
         return kind(plan.name, self._deliverer, plan.concurrency, plan.max_overruns, self._changed.set)
 
     def _surroundings(self, observer: Observer, marks: MarkStore, producer: QueueProducer | None) -> Surroundings:
-        desk = Desk(lambda: self._plan, self._provider, producer or self._provider.producer(), self._counter, observer)
+        if producer is None:
+            producer = self._own_producer = self._provider.producer()
+        patience = Patience(lambda: self._deadline)
+        desk = Desk(lambda: self._plan, self._provider, producer, self._counter, observer, patience)
         return Surroundings(
             plan=lambda: self._plan,
             holds=lambda: self._holds,
             pool=self._pool,
             settling=settling(self._plan.delivery, desk),
             giving_up=GivingUp(desk),
-            stalls=StallDetector(self._provider.admin(), observer, _STALLED_AFTER_S),
+            stalls=StallDetector(self._provider, observer, _STALLED_AFTER_S),
             counter=self._counter,
             stopwatch=self._stopwatch,
             marks=marks,
@@ -256,7 +261,8 @@ class Consumption:
                 if self._stopping.is_set():
                     logger.warning("%s: %s; %s", self._plan.name, error, self._consequence)
                     break
-                self._is_displaced = isinstance(error, Displaced)
+                # Only one that has stood by to the end has no longer been displaced.
+                self._is_displaced = self._is_displaced or isinstance(error, Displaced)
                 if before.polled != self.counts.polled:
                     pause_s = _FIRST_PAUSE_S
                 # Said once: what is tried in vain after that is no news.
@@ -311,6 +317,8 @@ class Consumption:
 
     def _end(self) -> None:
         self._pool.stop()
+        if self._own_producer is not None:
+            self._own_producer.stop()
         if self.error is not None:
             logger.error("%s: consuming has ended: %s", self._plan.name, self.error, exc_info=self.error)
         self.ended.set()

@@ -1,5 +1,6 @@
 """What a handler is given besides its message."""
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -156,6 +157,8 @@ class DeliveryContext:
         """Have this message delivered again after that time, instead of counting it as done: it has not failed, and
         loses no retry. It holds back what is in sequence with it. What was sent is not sent."""
         self._check_open()
+        if not math.isfinite(seconds):
+            raise QueueError(f"a message cannot be postponed by {seconds} s; name a number of seconds")
         self._rest().postponed_s = max(0.0, seconds)
 
     def unsend(self) -> None:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Literal
+from typing import Final, Literal
 
 from queuecore.clock import Clock
 from queuecore.consuming.work import Outcome
@@ -76,6 +76,11 @@ _ORIGINAL_NAMES = {
 }
 
 
+# Who names a tenant in a header may name any: beyond this, they are counted together.
+MOST_TENANTS: Final = 1_000
+OTHER_TENANTS: Final = "other"
+
+
 class Counter:
     """Counts, in all and for each tenant. Written by the thread that reads; may be read from any."""
 
@@ -95,7 +100,10 @@ class Counter:
         setattr(self._counts, name, getattr(self._counts, name) + number)
 
     def attempt(self, succeeded: Mapping[bytes | None, int], verdict: Verdict) -> None:
-        """An attempt is over: how many messages of which tenant have succeeded in it, and what became of the others."""
+        """An attempt is over: how many messages of which tenant have succeeded in it, and what became of the others.
+        One in which nothing was submitted does not count."""
+        if not succeeded and not verdict.given_up and not verdict.again and not verdict.postponed:
+            return
         for tenant, number in succeeded.items():
             self._add_for(tenant, "succeeded", number)
         is_clean = True
@@ -108,8 +116,10 @@ class Counter:
 
     def _add_for(self, tenant: bytes | None, name: str, number: int) -> None:
         """One of those that were submitted in an attempt."""
-        by_tenant = self._by_tenant["" if tenant is None else tenant.decode(errors="replace")]
-        for counts in (self._counts, by_tenant):
+        name_of_tenant = "" if tenant is None else tenant.decode(errors="replace")
+        if name_of_tenant not in self._by_tenant and len(self._by_tenant) >= MOST_TENANTS:
+            name_of_tenant = OTHER_TENANTS
+        for counts in (self._counts, self._by_tenant[name_of_tenant]):
             counts.total += number
             setattr(counts, name, getattr(counts, name) + number)
 

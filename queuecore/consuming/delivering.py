@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 
 from queuecore.consuming.attempt import Attempt, Run
 from queuecore.consuming.context import MessageHandler, OpenDelivery, Workplace
@@ -106,7 +107,7 @@ class Deliverer:
 
 def is_async(handler: object) -> bool:
     """Whether calling it gives something to be awaited."""
-    function = getattr(handler, "func", handler)
+    function = handler.func if isinstance(handler, partial) else handler
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(type(function), "__call__", None)  # noqa: B004
     )

@@ -4,22 +4,22 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from queuecore.consuming.counting import Became, Counter
 from queuecore.consuming.observing import Observer
 from queuecore.consuming.partition import PartitionWork
+from queuecore.consuming.patience import Patience
 from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.consuming.state import PartitionState
 from queuecore.consuming.work import Outcome, Work
 from queuecore.deadletter.envelope import Stage
 from queuecore.deadletter.fitting import fit_letter
 from queuecore.deadletter.writing import LetterWriter
-from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError
+from queuecore.errors import PayloadTooLarge, QueueError
 from queuecore.messages import RecordMetadata
-from queuecore.providers.base import Provider, QueueProducer
+from queuecore.providers.base import Provider, QueueConsumer, QueueProducer
 from queuecore.sending import Addressed, send
 from queuecore.topics import TopicPartitionInfo
 
@@ -40,6 +40,12 @@ class Desk:
     producer: QueueProducer
     counter: Counter
     observer: Observer
+    patience: Patience = field(default_factory=lambda: Patience(lambda: float("inf")))
+
+    def be_patient(self, consumer: QueueConsumer, deadline: float | None) -> None:
+        """What is sent from now on has this long. With a deadline the consumer cannot be polled."""
+        self.patience.deadline = float("inf") if deadline is None else deadline
+        self.patience.keep_alive = consumer.keep_alive if deadline is None else None
 
     def letter(self, info: TopicPartitionInfo, work: Work, error: BaseException, stage: Stage) -> None:
         """Have it become a letter once it is settled; or nothing, where the queue wants no letters."""
@@ -93,7 +99,7 @@ class Desk:
         """All that it sent is stored, or its letter instead."""
         while True:
             try:
-                return _wait_for(stored)
+                return self.patience.wait_for(stored)
             except QueueError as error:
                 if error.retryable:
                     raise
@@ -112,7 +118,7 @@ class Desk:
         for batch in (sending[:1], sending[1:]):
             for offset, stored in [(offset, send(self.producer, *one)) for offset, one in batch]:
                 try:
-                    _wait_for([stored])
+                    self.patience.wait_for([stored])
                 except QueueError as error:
                     if error.retryable:
                         raise
@@ -129,13 +135,3 @@ class Desk:
         became["handled"] = len(works) - sum(became.values())
         for what, number in became.items():
             self.counter.add(what, number)
-
-
-def _wait_for(stored: Iterable["Future[RecordMetadata]"]) -> None:
-    try:
-        for future in stored:
-            future.result(_ACK_S)
-    except FutureTimeout:
-        raise ProviderUnavailable(
-            f"what a handler sent was not acknowledged within {_ACK_S:g} s; look at the provider"
-        ) from None

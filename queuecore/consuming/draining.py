@@ -1,6 +1,6 @@
 """How far a group is, seen from outside it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 
 from queuecore.providers.base import Provider
@@ -17,15 +17,31 @@ class Backlog:
         self._ends = dict(self._admin.end_offsets(places))
 
     def is_done(self) -> bool:
-        """Whether the group has committed everything. Partitions that are done are not looked at again."""
+        """Whether the group has committed everything."""
+        return not self.behind()
+
+    def behind(self) -> frozenset[ProviderPartition]:
+        """Where the group has not. Partitions that are done are not looked at again."""
+        if self._ends:
+            self._look()
+        return frozenset(self._ends)
+
+    def _look(self) -> None:
         committed = self._admin.committed_offsets({self._group: self._ends})[self._group]
         behind = {place: end for place, end in self._ends.items() if committed.get(place, 0) < end}
+        if behind:
+            behind = self._readable(behind, committed)
+        self._ends = behind
+
+    def _readable(
+        self, behind: dict[ProviderPartition, int], committed: Mapping[ProviderPartition, int]
+    ) -> dict[ProviderPartition, int]:
+        """Offsets are missing after compaction and aborted transactions: only a record that can be read counts."""
         beginnings = self._admin.beginning_offsets(behind)
+        readable = {}
         with closing(self._provider.reader()) as reader:
             for place, end in behind.items():
-                # Offsets are missing after compaction and aborted transactions: only a record that can be read counts.
                 following = reader.read(place, max(committed.get(place, 0), beginnings[place]), 1)
-                if not following or following[0].offset >= end:
-                    behind = {other: at for other, at in behind.items() if other != place}
-        self._ends = behind
-        return not behind
+                if following and following[0].offset < end:
+                    readable[place] = end
+        return readable

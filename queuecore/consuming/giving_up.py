@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from queuecore.consuming.desk import Desk
 from queuecore.consuming.partition import PartitionWork
 from queuecore.consuming.work import Work
-from queuecore.deadletter.envelope import Stage
+from queuecore.deadletter.envelope import Stage, describe_exception
 from queuecore.deadletter.policy import DeadLetterPolicy, LimitState, OnLimit
 from queuecore.delivery import Delivery
 from queuecore.errors import DeadLetterLimitExceeded, QueueError, UndecodableMessage
@@ -23,10 +23,12 @@ class GivingUp:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._limits: dict[ProviderPartition, LimitState] = {}
+        # Why the queue is to be consumed no further, once what is done is settled.
+        self.halt: DeadLetterLimitExceeded | None = None
 
     def judge(self, part: PartitionWork, done: int, given_up: Sequence[Work], now: float) -> list[Work]:
         """Those that are given up for good, with their letters. What exceeds the limit is open again, in a partition
-        that stands still. DeadLetterLimitExceeded where the queue says to halt."""
+        that stands still; where the queue says so, `halt` is set."""
         if not given_up and not done:
             return []
         limits = self._limits_of(part)
@@ -85,11 +87,19 @@ class GivingUp:
         """Have the partition stand still, with these open again."""
         reason = (
             f"{part.info} had more dead letters within {policy.window_s:g} s than its queue allows "
-            f"(max_count {policy.max_count or 'any'}, max_ratio {policy.max_ratio:g}); the last: {last.error!r}"
+            f"(max_count {policy.max_count or 'any'}, max_ratio {policy.max_ratio:g}); the last: {_shown(last.error)}"
         )
         part.reopen(works)
         part.paused = reason
         logger.error("%s; it stands still until it is resumed, and nothing of it is lost", reason)
         self._desk.observer.partition_paused(part.info, reason)
         if policy.on_limit is OnLimit.HALT:
-            raise DeadLetterLimitExceeded(f"{reason}; mend the cause, then start consuming again")
+            self.halt = DeadLetterLimitExceeded(f"{reason}; mend the cause, then start consuming again")
+
+
+def _shown(error: BaseException | None) -> str:
+    """An exception's class and text, whatever its own methods do."""
+    if error is None:
+        return "unknown"
+    told = describe_exception(error)
+    return f"{told['exception_class']}: {told['exception_message']}"

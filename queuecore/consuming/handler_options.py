@@ -5,6 +5,7 @@
         sender: str                                      # without a default: the queue must say it
         copies: tuple[str, ...] = ()
         password: str = field(default="", metadata=SECRET_OPTION)
+        url: str = field(default="", metadata=ADDRESS_OPTION)
 
 Fields are `str`, `int`, `float`, `bool`, a `Literal` of texts, `tuple[str, ...]` (a JSON list) or `Mapping[str, str]`
 (a JSON object). What goes beyond the type is checked in `__post_init__`, with a ConfigurationError.
@@ -15,11 +16,15 @@ import difflib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints, runtime_checkable
+from urllib.parse import urlsplit
 
 from queuecore.errors import ConfigurationError
 
 # Metadata of a field whose value nobody may see again.
 SECRET_OPTION: Final[Mapping[str, bool]] = MappingProxyType({"secret": True})
+# Metadata of a field with a web address. Only its host is shown, as the path often is a secret; and secrets that were
+# given for one host are not kept for another.
+ADDRESS_OPTION: Final[Mapping[str, bool]] = MappingProxyType({"address": True})
 # What is shown instead, and what, when it is given back, means: as it was.
 HIDDEN: Final = "********"
 
@@ -65,18 +70,60 @@ def read_options(kind: type[T], values: Mapping[str, object]) -> T:
 
 def hide_secrets(kind: type[object], values: Mapping[str, object]) -> dict[str, object]:
     """The values as people may see them."""
-    secret = _secret_names(kind)
-    return {name: HIDDEN if name in secret and value else value for name, value in values.items()}
+    secrets, addresses = _names_with("secret", kind), _names_with("address", kind)
+    hidden = {name: HIDDEN for name in secrets if values.get(name)}
+    shown = {name: _shown_address(values[name]) for name in addresses if values.get(name)}
+    return {**values, **hidden, **shown}
 
 
 def keep_secrets(kind: type[object], values: Mapping[str, object], before: Mapping[str, object]) -> dict[str, object]:
-    """New values, with those that come back hidden as they were before."""
-    kept = {name: before[name] for name in _secret_names(kind) if values.get(name) == HIDDEN and name in before}
-    return {**values, **kept}
+    """New values, with those that come back hidden as they were before. ConfigurationError names those that have to be
+    entered again: nobody knows them, or they were meant for another host."""
+    shown, addresses = hide_secrets(kind, before), _names_with("address", kind)
+    hidden = {name for name, value in values.items() if _is_hidden(kind, name, value)}
+    kept = {name: before[name] for name in hidden if shown.get(name) == values[name]}
+    entered = {**values, **kept}
+    is_moved = any(_host_or_all(entered.get(name)) != _host_or_all(before.get(name)) for name in addresses)
+    if again := hidden if is_moved else hidden - kept.keys():
+        names = ", ".join(repr(name) for name in sorted(again))
+        raise ConfigurationError(
+            f"{names} came back hidden, and is kept for the handler and the host alone that it was entered for; enter "
+            "it again, or leave it out"
+        )
+    return entered
 
 
-def _secret_names(kind: type[object]) -> set[str]:
-    return {field.name for field in _fields(kind) if field.metadata.get("secret")}
+def _is_hidden(kind: type[object], name: str, value: object) -> bool:
+    if name in _names_with("address", kind):
+        return isinstance(value, str) and value.endswith(HIDDEN)
+    return value == HIDDEN and name in _names_with("secret", kind)
+
+
+def _shown_address(value: object) -> object:
+    """With its scheme and host alone. What is no address is shown whole where it is no text either."""
+    if not isinstance(value, str):
+        return value
+    host = _host(value)
+    return value if host is not None and value in (host, f"{host}/") else f"{host}/{HIDDEN}" if host else HIDDEN
+
+
+def _host_or_all(value: object) -> object:
+    return _host(value) or value
+
+
+def _host(value: object) -> str | None:
+    """The scheme, host and port that an address begins with; None where it has none that can be told."""
+    try:
+        parts = urlsplit(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    if parts is None or not parts.scheme or not parts.hostname:
+        return None
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}"
+
+
+def _names_with(metadata: str, kind: type[object]) -> set[str]:
+    return {field.name for field in _fields(kind) if field.metadata.get(metadata)}
 
 
 def _fields(kind: type[object]) -> tuple["dataclasses.Field[Any]", ...]:

@@ -8,6 +8,7 @@ power. It is of this machine: a partition that moves to another one is not suspe
 """
 
 import hashlib
+import logging
 import mmap
 import os
 import struct
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from queuecore.topics import ProviderPartition
+
+logger = logging.getLogger(__name__)
 
 # Who set it (process id, its start in clock ticks), first and last offset, whether that is a single suspect; checksum.
 _MARK: Final = struct.Struct("<QQqqB")
@@ -83,9 +86,13 @@ class FileMarks:
 
     def open(self, group: str, place: ProviderPartition) -> PartitionMark:
         name = hashlib.sha256(f"{group}\n{place.topic}\n{place.partition}".encode()).hexdigest()[:32]
-        with self._lock:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _FileMark(self._folder / f"{name}.mark")
+        try:
+            with self._lock:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return _FileMark(self._folder / f"{name}.mark")
+        except OSError as error:
+            logger.warning("%s has no mark, so that a message that kills its process is not found: %s", place, error)
+            return NoMark()
 
 
 class _FileMark:
@@ -93,7 +100,8 @@ class _FileMark:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if os.fstat(descriptor).st_size < _SIZE:
-                os.ftruncate(descriptor, _SIZE)
+                # Written, not only made as long: a mapped page without a block on a full disk would end the process.
+                os.pwrite(descriptor, _NOTHING, 0)
             self._page = mmap.mmap(descriptor, _SIZE)
         finally:
             os.close(descriptor)

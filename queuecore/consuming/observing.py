@@ -12,7 +12,8 @@ class Observer(Protocol):
 
     def settling(self, works: Sequence[Work]) -> None:
         """These are done or given up, and about to be committed: what is stored here is never behind the commit. The
-        same message may come again after a crash."""
+        same message may come again after a crash, and at once where the provider refuses what it sent: what is told
+        last counts."""
 
     def partition_paused(self, info: TopicPartitionInfo, reason: str) -> None:
         """A partition stands still, as it had too many dead letters, until `Consumption.resume`."""

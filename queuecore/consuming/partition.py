@@ -25,6 +25,7 @@ class _Lingering:
 
     run: Run
     until: float
+    record: Record
 
     def is_past(self, now: float) -> bool:
         return self.run.is_over or now >= self.until
@@ -56,8 +57,8 @@ class PartitionWork:
         self.attempt: Attempt | None = None
         # Why it stands still; empty: it does not.
         self.paused = ""
-        # How many messages were finished, and the offset behind the last one read; -1: none was.
-        self.progress, self.position = 0, -1
+        # How many messages were finished.
+        self.progress = 0
         self._clock = clock
         self._on_over = on_over
         # What the last call of `begin` took of the intake.
@@ -106,12 +107,29 @@ class PartitionWork:
         if plan.submit != self.plan.submit:
             for work in self._open:
                 work.lane = plan.submit.lane_of(work.record)
+            self._lingering = {
+                lane: one for one in self._lingering.values() if (lane := plan.submit.lane_of(one.record)) is not None
+            }
         self.plan = plan
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the next messages were under way when an earlier process was killed."""
+        return self._suspect_until >= 0
+
+    def has_suspect(self, now: float) -> bool:
+        """Whether such a message could be handed over now."""
+        if not self.is_suspect or self.attempt is not None or self.paused or self.is_lingering(now):
+            return False
+        return self._open[0].due_at <= now if self._open else bool(self._intake)
+
+    def is_lingering(self, now: float) -> bool:
+        """Whether a handler that overran its time still holds back its lane."""
+        return any(not one.is_past(now) for one in self._lingering.values())
 
     def offer(self, records: Sequence[Record]) -> None:
         """Polled just now, in order."""
         self._intake.extend(records)
-        self.position = records[-1].offset + 1
         self._bytes += sum([len(record[2]) for record in records])
 
     def begin(
@@ -123,7 +141,7 @@ class PartitionWork:
             return None
         new = self._take_pack() if take_new else []
         self.begun = new
-        if not self._open and not self._lingering and not paused_tenants and not self._is_suspect:
+        if not self._open and not self._lingering and not paused_tenants and not self.is_suspect:
             # As it is nearly always.
             self._open = new
             selected = new
@@ -133,7 +151,7 @@ class PartitionWork:
             selected = self._select(now, paused_tenants)
         if not selected:
             return None
-        return self._attempt(selected, now)
+        return self._attempt(selected)
 
     def accuse(self, offset: int) -> None:
         """This one is not to be handed over."""
@@ -208,9 +226,9 @@ class PartitionWork:
             return []
         late = self.attempt.expire(now, timeout_ms / 1000, cancel=self.plan.processing.cancels_overruns)
         for work, run in late:
-            if work.lane is not None or self._is_suspect:
+            if work.lane is not None or self.is_suspect:
                 lane = work if work.lane is None else work.lane
-                self._lingering[lane] = _Lingering(run, now + self.plan.overrun_limit_ms / 1000)
+                self._lingering[lane] = _Lingering(run, now + self.plan.overrun_limit_ms / 1000, work.record)
         return [run for _, run in late]
 
     def next_due(self, now: float) -> float | None:
@@ -246,10 +264,6 @@ class PartitionWork:
         plan = self.plan
         return plan.processing.retries_pack or plan.submit.holds_all or self._bytes >= plan.max_open_bytes
 
-    @property
-    def _is_suspect(self) -> bool:
-        return self._suspect_until >= 0
-
     def _catch_killer(self) -> None:
         if self._killer < 0:
             return
@@ -262,7 +276,7 @@ class PartitionWork:
     def _select(self, now: float, paused_tenants: Collection[str]) -> list[Work]:
         """What is due, less what is behind something that is not."""
         self._lingering = {lane: one for lane, one in self._lingering.items() if not one.is_past(now)}
-        if self._is_suspect and self._lingering:
+        if self.is_suspect and self._lingering:
             # One that still runs may yet kill the process: no other must be blamed for it.
             return []
         blocked: set[Hashable] = set(self._lingering)
@@ -270,12 +284,12 @@ class PartitionWork:
         selected: list[Work] = []
         for work in self._open:
             if work.due_at > now or (paused_tenants and _tenant_of(work.record) in paused_tenants):
-                if holds_all:
+                if holds_all or self.is_suspect:
                     break
                 blocked.add(work.lane)
             elif work.lane is None or work.lane not in blocked:
                 selected.append(work)
-                if self._is_suspect:
+                if self.is_suspect:
                     return self._only(selected[0])
         return selected
 
@@ -285,19 +299,19 @@ class PartitionWork:
             self._suspect_until = -1
         return [work]
 
-    def _attempt(self, selected: list[Work], now: float) -> Attempt:
+    def _attempt(self, selected: list[Work]) -> Attempt:
         plan = self.plan
         self._has_early = False
         for work in selected:
             if work.deliveries:
                 work.outcome = Outcome.NOT_SUBMITTED
                 work.trouble.due_at = 0.0
-        self._mark.set(selected[0].record[0], selected[-1].record[0], alone=self._is_suspect)
+        self._mark.set(selected[0].record[0], selected[-1].record[0], alone=self.is_suspect)
         self._attempted = selected
-        until = float("inf") if plan.timeout_ms is None else now + plan.timeout_ms / 1000
+        submit_s = float("inf") if plan.timeout_ms is None else plan.timeout_ms / 1000
         stages = plan.submit.stages(_lanes(selected))
         kind = Attempt if self.state is None else StatefulAttempt
-        self.attempt = kind(stages, plan.processing, self._on_over, now, until)
+        self.attempt = kind(stages, plan.processing, self._on_over, submit_s)
         return self.attempt
 
 

@@ -39,7 +39,7 @@ class Pool(Protocol):
     def is_this_thread(self) -> bool:
         """Whether the caller is one of its handlers."""
 
-    def resize(self, concurrency: int) -> None: ...
+    def resize(self, concurrency: int, max_overruns: int) -> None: ...
 
     def stop(self) -> None:
         """No new work; threads end with what they have."""
@@ -92,12 +92,14 @@ class ThreadPool:
                 run.is_replaced = True
                 self._overruns += 1
                 self._alive -= 1
+                self._fill()
         if self.is_stuck:
             logger.error("%s: %d handlers overran their time and still run; none is left", self._name, self._overruns)
 
-    def resize(self, concurrency: int) -> None:
+    def resize(self, concurrency: int, max_overruns: int) -> None:
         with self._changed:
-            self._concurrency = concurrency
+            self._concurrency, self._max_overruns = concurrency, max_overruns
+            self._fill()
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -115,22 +117,36 @@ class ThreadPool:
             if self._is_stopped:
                 return
             self._wanted.extend([attempt] * runs)
-            for _ in range(min(len(self._wanted) - self._idle, self._capacity() - self._alive)):
-                self._start_thread()
+            self._fill()
             self._changed.notify(runs)
+
+    def _fill(self) -> None:
+        """Start threads for what nobody is free to take, as far as there may be more."""
+        for _ in range(min(len(self._wanted) - self._idle, self._capacity() - self._alive)):
+            self._start_thread()
 
     def _start_thread(self) -> None:
         self._alive += 1
         self._started += 1
+        # Until it has taken something.
+        self._idle += 1
         thread = threading.Thread(target=self._run, name=f"{self._name}-handler-{self._started}", daemon=True)
         self._threads.add(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            # The system has no room for another: whoever reads has to hear of it.
+            self._threads.discard(thread)
+            self._alive -= 1
+            self._idle -= 1
+            self.error = error
 
     def _run(self) -> None:
         run = Run()
         try:
             while not run.is_abandoned and (attempt := self._next(run)) is not None:
                 self._work_on(attempt, run)
+                self._rest(run)
         except BaseException as error:
             self.error = error
         finally:
@@ -139,7 +155,6 @@ class ThreadPool:
     def _next(self, run: Run) -> Attempt | None:
         """None when this thread is one too many."""
         with self._changed:
-            self._idle += 1
             self._changed.wait_for(lambda: self._wanted or self._is_stopped or self._alive > self._capacity())
             self._idle -= 1
             if not self._is_stopped and self._alive <= self._capacity():
@@ -150,11 +165,15 @@ class ThreadPool:
             return None
 
     def _work_on(self, attempt: Attempt, run: Run) -> None:
-        with attempt.lock:
-            attempt.runs.add(run)
+        attempt.join(run, self._deliverer.workplace.clock.monotonic())
         self._deliverer.work_on(attempt, run)
         with attempt.lock:
             attempt.runs.discard(run)
+
+    def _rest(self, run: Run) -> None:
+        if not run.is_abandoned:
+            with self._changed:
+                self._idle += 1
 
     def _leave(self, run: Run) -> None:
         with self._changed:
@@ -164,5 +183,6 @@ class ThreadPool:
             elif not run.is_over:
                 self._alive -= 1
             run.is_over = True
+            self._fill()
             self._changed.notify_all()
         self._on_change()

@@ -144,8 +144,9 @@ def _loaded(point: EntryPoint) -> Callable[..., object]:
 def _typed(function: Callable[..., Any], message_type: type[Message]) -> MessageHandler:
     """Decodes what it passes on. UndecodableMessage where that cannot be done."""
 
-    def handle(record: Record, context: DeliveryContext) -> None:
-        function(decode(record, message_type), context)
+    def handle(record: Record, context: DeliveryContext) -> Any:
+        # What it returns should be nothing; who called sees to that.
+        return function(decode(record, message_type), context)
 
     async def handle_async(record: Record, context: DeliveryContext) -> None:
         await function(decode(record, message_type), context)

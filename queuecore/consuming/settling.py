@@ -58,12 +58,8 @@ class AtMostOnce:
         consumer.commit({part.info.place: works[-1].record.offset + 1})
         part.tracker.complete([work.record.offset for work in works])
 
-    def settle(
-        self,
-        consumer: QueueConsumer,  # noqa: ARG002
-        finished: Sequence[Finished],
-        deadline: float | None = None,  # noqa: ARG002
-    ) -> None:
+    def settle(self, consumer: QueueConsumer, finished: Sequence[Finished], deadline: float | None = None) -> None:
+        self._desk.be_patient(consumer, deadline)
         self.settle_outside(finished)
 
     def settle_outside(self, finished: Sequence[Finished]) -> None:
@@ -99,6 +95,8 @@ class AtLeastOnce:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._committed: dict[ProviderPartition, int] = {}
+        # What was taken from us while something is settled: its messages are the next owner's.
+        self._gone: set[ProviderPartition] = set()
 
     def take(self, places: Collection[ProviderPartition]) -> None: ...
 
@@ -108,8 +106,10 @@ class AtLeastOnce:
         self,
         consumer: QueueConsumer,
         finished: Sequence[Finished],
-        deadline: float | None = None,  # noqa: ARG002
+        deadline: float | None = None,
     ) -> None:
+        self._gone.clear()
+        self._desk.be_patient(consumer, deadline)
         refusal = self._store(finished)
         for part, works in finished:
             stored = works if refusal is None else _stored(part, works)
@@ -128,6 +128,7 @@ class AtLeastOnce:
     def forget(self, places: Collection[ProviderPartition] | None = None) -> None:
         for place in list(self._committed) if places is None else places:
             self._committed.pop(place, None)
+            self._gone.add(place)
 
     def _store(self, finished: Sequence[Finished]) -> QueueError | None:
         """What could not be stored, if anything: then it and what follows it is unsettled."""
@@ -150,6 +151,8 @@ class AtLeastOnce:
         offsets = {}
         for part in parts:
             watermark = part.tracker.watermark
+            if part.info.place in self._gone:
+                continue
             if watermark is not None and watermark != self._committed.get(part.info.place):
                 offsets[part.info.place] = watermark
         if offsets:
@@ -198,12 +201,12 @@ class ExactlyOnce:
             return
         for _, works in ready:
             self._desk.observer.settling(works)
-        refusal = self._commit(consumer, ready)
+        refusal = self._commit(consumer, ready, deadline)
         if refusal is None:
             return
         # A transaction that was refused is dear: nearly all that can be refused is found without another.
         if self._put_aside_refused(ready):
-            refusal = self._commit(consumer, ready)
+            refusal = self._commit(consumer, ready, deadline)
         if refusal is not None:
             self._settle_apart(consumer, ready, refusal, deadline)
 
@@ -234,9 +237,14 @@ class ExactlyOnce:
         for part, works in finished:
             for work in works:
                 while (error := self._refusal(part, work)) is not None:
-                    self._desk.refused(part, work, error)
+                    self._refused(part, work, error)
                     found = True
         return found
+
+    def _refused(self, part: PartitionWork, work: Work, error: QueueError) -> None:
+        """It ends otherwise than was told."""
+        self._desk.refused(part, work, error)
+        self._desk.observer.settling([work])
 
     def _refusal(self, part: PartitionWork, work: Work) -> QueueError | None:
         try:
@@ -256,14 +264,14 @@ class ExactlyOnce:
         pieces = [piece for part, works in finished for piece in _pieces(part, works)]
         if len(pieces) == 1:
             part, works = pieces[0]
-            self._desk.refused(part, next((work for work in works if work.outgoing), works[0]), refusal)
+            self._refused(part, next((work for work in works if work.outgoing), works[0]), refusal)
             halves = [pieces]
         else:
             middle = len(pieces) // 2
             halves = [pieces[:middle], pieces[middle:]]
         for half in halves:
             ours = _joined([piece for piece in half if piece[0].info.place not in self._gone])
-            if ours and (error := self._commit(consumer, ours)) is not None:
+            if ours and (error := self._commit(consumer, ours, deadline)) is not None:
                 self._settle_apart(consumer, ours, error, deadline)
 
     def _take_time(self, consumer: QueueConsumer, deadline: float | None) -> None:
@@ -275,16 +283,19 @@ class ExactlyOnce:
                 "handled again by the next owner of its partition"
             )
 
-    def _commit(self, consumer: QueueConsumer, finished: Sequence[Finished]) -> QueueError | None:
+    def _commit(
+        self, consumer: QueueConsumer, finished: Sequence[Finished], deadline: float | None
+    ) -> QueueError | None:
         """Why something that was sent cannot be stored, if so. Tried again when it was undone for a reason that passes,
         as while the group divides its partitions anew."""
-        deadline = time.monotonic() + self._desk.plan().hand_over_s
+        until = time.monotonic() + self._desk.plan().hand_over_s
+        until = until if deadline is None else min(until, deadline)
         while True:
             try:
                 self._try_to_commit(consumer, finished)
                 return None
             except TransactionAborted:
-                if time.monotonic() >= deadline:
+                if time.monotonic() >= until:
                     raise
             except QueueError as error:
                 if error.retryable or isinstance(error, NOT_OURS):

@@ -1,14 +1,16 @@
 """Partitions that should make progress and do not."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from queuecore.consuming.draining import Backlog
 from queuecore.consuming.observing import Observer
 from queuecore.consuming.partition import PartitionWork
+from queuecore.consuming.states import RESTORING
 from queuecore.errors import QueueError
-from queuecore.providers.base import QueueAdmin
+from queuecore.providers.base import Provider
 from queuecore.topics import ProviderPartition
 
 logger = logging.getLogger(__name__)
@@ -29,8 +31,8 @@ class StallDetector:
     """Tells the observer once when a partition that has messages has finished none of them for `patience_s`, and once
     when it goes on. One that an operator paused is not expected to. For the thread that reads."""
 
-    def __init__(self, admin: QueueAdmin, observer: Observer, patience_s: float) -> None:
-        self._admin = admin
+    def __init__(self, provider: Provider, observer: Observer, patience_s: float) -> None:
+        self._provider = provider
         self._observer = observer
         self._patience_s = patience_s
         self._looks: dict[ProviderPartition, _Look] = {}
@@ -41,25 +43,33 @@ class StallDetector:
         if now - self._looked_at < LOOK_EVERY_S:
             return
         self._looked_at = now
-        ends: Mapping[ProviderPartition, int] | None = None
+        silent = []
         for part in parts:
             look = self._looks.setdefault(part.info.place, _Look(part.progress, now))
-            if look.progress != part.progress or part.info.place in held or part.paused:
+            if look.progress != part.progress or part.info.place in held or part.paused not in ("", RESTORING):
                 self._goes_on(part, look, now)
             elif now - look.at >= self._patience_s and not look.is_stalled:
-                ends = self._ends(self._looks) if ends is None else ends
-                self._judge(part, look, ends, now)
+                silent.append(part)
+        if silent:
+            self._judge(silent, now)
 
     def forget(self, place: ProviderPartition) -> None:
         self._looks.pop(place, None)
 
-    def _judge(self, part: PartitionWork, look: _Look, ends: Mapping[ProviderPartition, int], now: float) -> None:
-        waiting = ends.get(part.info.place, 0) - part.position if part.is_idle and part.position >= 0 else 0
-        if part.is_idle and waiting <= 0:
-            self._goes_on(part, look, now)
-            return
+    def _judge(self, parts: Sequence[PartitionWork], now: float) -> None:
+        idle = [part for part in parts if part.is_idle]
+        unread = self._unread(idle) if idle else frozenset()
+        for part in parts:
+            look = self._looks[part.info.place]
+            if not part.is_idle:
+                self._stalls(part, look, now, "messages that were read wait")
+            elif part.info.place in unread:
+                self._stalls(part, look, now, "messages wait to be read")
+            else:
+                self._goes_on(part, look, now)
+
+    def _stalls(self, part: PartitionWork, look: _Look, now: float, what: str) -> None:
         look.is_stalled = True
-        what = f"{waiting} messages wait to be read" if part.is_idle else "messages that were read wait"
         reason = f"{part.info} has finished nothing for {now - look.at:.0f} s, and {what}"
         logger.error("%s; look at its handler, and at what that waits for", reason)
         self._observer.stalled(part.info, reason)
@@ -70,9 +80,11 @@ class StallDetector:
             self._observer.recovered(part.info)
         look.progress, look.at, look.is_stalled = part.progress, now, False
 
-    def _ends(self, places: Iterable[ProviderPartition]) -> Mapping[ProviderPartition, int]:
+    def _unread(self, parts: Sequence[PartitionWork]) -> frozenset[ProviderPartition]:
+        """Those that have a message which their group has not committed, and nobody has read."""
+        places = [part.info.place for part in parts]
         try:
-            return self._admin.end_offsets(list(places))
+            return Backlog(self._provider, parts[0].plan.group, places).behind()
         except QueueError as error:
-            logger.debug("the ends of partitions could not be read: %s", error)
-            return {}
+            logger.debug("what waits in partitions could not be read: %s", error)
+            return frozenset()

@@ -92,7 +92,7 @@ class Stay:
     def is_behind(self) -> bool:
         """Whether something that is committed may still have to be handled, or to be counted."""
         if self._around.settling.commits_first:
-            return any(part.open for part in self._parts.values()) or bool(self._unsettled)
+            return any(part.open for part in list(self._parts.values())) or bool(self._unsettled)
         return self._is_settling
 
     @property
@@ -119,6 +119,10 @@ class Stay:
         self._advance(now)
         if self._unsettled and (now - self._settled_at >= _SETTLE_EVERY_S or not self._is_busy):
             self._settle()
+        if (halt := self._around.giving_up.halt) is not None:
+            self._settle()
+            self._around.giving_up.halt = None
+            raise halt
         self._around.stalls.look(self._parts.values(), self._held_by_operators(), now)
         self._read(now)
 
@@ -196,13 +200,28 @@ class Stay:
 
     def _advance(self, now: float) -> None:
         held = self._held_by_operators()
-        for place, part in self._parts.items():
+        for part in self._parts.values():
             if part.attempt is not None:
                 self._look_at(part, now)
             if part.state is not None and not part.state.is_restored:
                 self._restore(part, part.state)
-            if part.attempt is None and place not in held:
+        free = [part for place, part in self._parts.items() if part.attempt is None and place not in held]
+        if not self._try_suspect(free, now):
+            for part in free:
                 self._begin(part, now)
+
+    def _try_suspect(self, free: list[PartitionWork], now: float) -> bool:
+        """A message that may kill the process is handled with nothing beside it, so that no other is blamed, and when
+        all before it is settled, so that no other has to be found again. Whether the rest has to wait for that."""
+        if any(part.is_suspect and part.is_busy for part in self._parts.values()):
+            return True
+        suspect = next((part for part in free if part.has_suspect(now)), None)
+        if suspect is None:
+            return False
+        if not self._is_busy:
+            self._settle()
+            self._begin(suspect, now)
+        return True
 
     def _restore(self, part: PartitionWork, state: PartitionState) -> None:
         """Before its first message is handled, and once that is here."""
@@ -238,6 +257,8 @@ class Stay:
                 raise
         if (killer := part.take_killer()) is not None:
             self._give_up_killer(part, killer, now)
+            # The next may kill the process as well, and then this one would have to be found again.
+            self._settle()
         if attempt is not None:
             if self._takes_no_more:
                 attempt.withdraw()
@@ -327,25 +348,39 @@ class Stay:
         for part in parts:
             if part.attempt is not None and not commits_first:
                 part.attempt.withdraw()
+        done = [self._drain_one(part, deadline) for part in parts]
+        return all(done)
+
+    def _drain_one(self, part: PartitionWork, deadline: float) -> bool:
+        """With the handlers that overran their time: who is next in their lanes is not to run beside them."""
+        commits_first = self._around.settling.commits_first
         is_done = True
-        for part in parts:
-            while part.attempt is not None or (commits_first and part.open):
-                now = self._clock.monotonic()
-                if part.attempt is None:
-                    if (attempt := part.begin(now, take_new=False)) is None:
-                        break
-                    self._around.pool.submit(attempt)
-                elif part.attempt.is_over:
-                    self._conclude(part, now)
-                elif now >= deadline:
-                    is_done = False
-                    break
-                else:
-                    self._around.changed.wait(min(_LONGEST_WAIT_S, deadline - now))
-                    self._around.changed.clear()
-                    self._look_at(part, self._clock.monotonic())
-            self._unsettle(part, part.take_succeeded())
+        now = self._clock.monotonic()
+        while part.attempt is not None or part.is_lingering(now) or (commits_first and part.open):
+            if part.attempt is not None and part.attempt.is_over:
+                self._conclude(part, now)
+            elif part.attempt is None and commits_first and (attempt := part.begin(now, take_new=False)) is not None:
+                self._around.pool.submit(attempt)
+            elif now >= deadline or part.paused:
+                is_done = False
+                break
+            else:
+                self._wait_in_drain(part, deadline - now)
+            now = self._clock.monotonic()
+        self._unsettle(part, part.take_succeeded())
         return is_done
+
+    def _wait_in_drain(self, part: PartitionWork, at_most_s: float) -> None:
+        changed = self._around.changed
+        if not changed.wait(min(_HELP_AFTER_S, at_most_s)):
+            if part.attempt is not None:
+                self._around.pool.help(part.attempt)
+            changed.wait(min(_LONGEST_WAIT_S, at_most_s))
+        changed.clear()
+        now = self._clock.monotonic()
+        for other in self._parts.values():
+            if other.attempt is not None:
+                self._look_at(other, now)
 
     def _settle(self, deadline: float | None = None) -> None:
         finished = list(self._unsettled.values())
@@ -357,6 +392,8 @@ class Stay:
             self._around.stopwatch.spent_on("commit")
             self._is_settling = False
             self._around.progressed()
+            # There may be room now for what waits.
+            self._around.changed.set()
         self._settled_at = self._clock.monotonic()
 
     def _forget(self, partitions: frozenset[ProviderPartition]) -> None:

@@ -101,10 +101,11 @@ class _Reprocessing:
 
     def _is_due(self, record: Record, context: DeliveryContext) -> bool:
         """Whether the message may be handled now; else it comes again when it is time."""
-        early_ms = History.of(record.headers).due_at_ms - self._clock.now_ms()
+        # A due time that nobody would have set must not hold up the queue.
+        due_at_ms = min(History.of(record.headers).due_at_ms, record.timestamp_ms + self._policy.delay_ms)
+        early_ms = due_at_ms - self._clock.now_ms()
         if early_ms > 0:
-            # A due time that nobody would have set must not hold up the queue.
-            context.postpone(min(early_ms, self._policy.delay_ms) / 1000)
+            context.postpone(early_ms / 1000)
         return early_ms <= 0
 
     def _send_again(self, record: Record, context: DeliveryContext, error: Exception) -> None:
@@ -122,13 +123,15 @@ class _Reprocessing:
 
 
 class _Called(_Reprocessing):
-    def __call__(self, record: Record, context: DeliveryContext) -> None:
+    def __call__(self, record: Record, context: DeliveryContext) -> Awaitable[None] | None:
         if not self._is_due(record, context):
-            return
+            return None
         try:
-            self._handler(record, context)
+            # What it returns should be nothing; who called sees to that.
+            return self._handler(record, context)
         except Exception as error:
             self._send_again(record, context, error)
+        return None
 
 
 class _Awaited(_Reprocessing):

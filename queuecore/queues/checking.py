@@ -6,7 +6,8 @@ from functools import partial
 from typing import Final
 
 from queuecore.errors import ConfigurationError
-from queuecore.providers.base import TopicSpec
+from queuecore.providers.base import QueueAdmin, TopicSpec
+from queuecore.queues.directory import LETTER_RETENTION_MS
 from queuecore.topics import TopicPartitionInfo, state_partition
 
 _GENERATORS: Final[tuple[Callable[[object], bool], ...]] = (inspect.isasyncgenfunction, inspect.isgeneratorfunction)
@@ -48,3 +49,17 @@ def _function_of(handler: Callable[..., object]) -> object:
     while isinstance(handler, partial):
         handler = handler.func
     return handler if inspect.isroutine(handler) else type(handler).__call__
+
+
+def create_letter_topic(admin: QueueAdmin, topic: str, partitions: Sequence[TopicPartitionInfo]) -> None:
+    """The topic of its own that a queue's dead letters go to, unless it is there. ConfigurationError where that one
+    cannot hold them."""
+    if topic in {info.full_topic_name for info in partitions}:
+        raise ConfigurationError(f"{topic} holds the queue's messages; name another topic for its dead letters")
+    admin.create_topics([TopicSpec(topic, len(partitions), retention_ms=LETTER_RETENTION_MS)])
+    there = admin.topics()[topic]
+    if there.partitions < len(partitions) or there.is_compacted:
+        raise ConfigurationError(
+            f"{topic} has {there.partitions} partitions and the clean-up policy {there.cleanup!r}, and cannot hold the "
+            f"dead letters of {len(partitions)} partitions; name another topic"
+        )

@@ -1,19 +1,23 @@
 """From what a caller wants to say to a message with an address."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from google.protobuf.message import Message
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.context import Payload
+from queuecore.deadletter.envelope import PREFIX
 from queuecore.encoding import encode, origin_headers
 from queuecore.errors import InvalidMessage
 from queuecore.hashing import Entity
-from queuecore.messages import NO_HEADERS, Headers, Key, QueueMessage
+from queuecore.messages import NO_HEADERS, REPLAY_PREFIX, Headers, Key, QueueMessage
 from queuecore.sending import Addressed
 from queuecore.topics import TopicPartitionInfo
+
+# What happened to a message: whose replay it is, and why it was given up.
+_OWN_STORY: Final = (REPLAY_PREFIX, PREFIX)
 
 
 class Directory(Protocol):
@@ -40,7 +44,7 @@ class Composer:
         said anew, even where headers of a received message are passed on."""
         origin = origin_headers(self._producer_id, self._clock.now_ms(), debug=self._debug)
         key = _key_of(entity)
-        _check_headers(headers)
+        headers = _checked(headers)
         if isinstance(payload, bytes):
             message = QueueMessage(key, payload, {**headers, **origin})
         elif isinstance(payload, Message):
@@ -50,8 +54,9 @@ class Composer:
         return Addressed(self._directory.resolve(queue, entity), message)
 
 
-def _check_headers(headers: Headers) -> None:
-    """As typed; whoever does not check types shall hear of it here, not from a thread of the provider's."""
+def _checked(headers: Headers) -> Headers:
+    """As typed; whoever does not check types shall hear of it here, not from a thread of the provider's. What a message
+    that is passed on went through itself is not the new one's story: it is left out."""
     if not isinstance(headers, Mapping):
         raise InvalidMessage(
             f"the headers are {type(headers).__name__}; use a mapping of text to bytes, or leave them out"
@@ -59,6 +64,9 @@ def _check_headers(headers: Headers) -> None:
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, bytes):
             raise InvalidMessage(f"the header {name!r} is {value!r}; names are text and values are bytes")
+    if any(name.startswith(_OWN_STORY) for name in headers):
+        return {name: value for name, value in headers.items() if not name.startswith(_OWN_STORY)}
+    return headers
 
 
 def _key_of(entity: Entity | None) -> Key:

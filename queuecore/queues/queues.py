@@ -13,20 +13,21 @@ from typing import Final, Self
 from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.context import MessageHandler, Payload
 from queuecore.consuming.plan import ConsumptionPlan
+from queuecore.deadletter.foreign import Origin
 from queuecore.deadletter.policy import DeadLetterPolicy
 from queuecore.deadletter.reading import DeadLetter, read_letters
 from queuecore.deadletter.replay import to_replay
 from queuecore.deadletter.writing import letter_target
 from queuecore.delivery import Delivery
-from queuecore.errors import ConfigurationError
+from queuecore.errors import ConfigurationError, InvalidMessage
 from queuecore.hashing import DEFAULT_HASH, Entity
 from queuecore.messages import NO_HEADERS, Headers, RecordMetadata
 from queuecore.processing import ProcessingStrategy, ProcessingStrategyType
 from queuecore.providers.base import DAY_MS, FOR_EVER, Cleanup, Provider, TopicSpec
 from queuecore.providers.options import OffsetReset
-from queuecore.queues.checking import check_handler, check_state_queue
+from queuecore.queues.checking import check_handler, check_state_queue, create_letter_topic
 from queuecore.queues.composing import Composer
-from queuecore.queues.directory import LETTER_RETENTION_MS, QueueDirectory
+from queuecore.queues.directory import QueueDirectory
 from queuecore.queues.roster import Roster
 from queuecore.queues.subscription import Subscription
 from queuecore.routing import RoutedQueue
@@ -167,8 +168,7 @@ class Queues:
         if state_queue:
             check_state_queue(partitions, self._directory.partitions(state_queue), self._provider.admin().topics())
         if letters.enabled and letters.topic:
-            spec = TopicSpec(letters.topic, len(partitions), retention_ms=LETTER_RETENTION_MS)
-            self._provider.admin().create_topics([spec])
+            create_letter_topic(self._provider.admin(), letters.topic, partitions)
         plan = ConsumptionPlan(
             queue,
             group,
@@ -193,9 +193,8 @@ class Queues:
     def dead_letters(self, queue: str, letters: DeadLetterPolicy = DEFAULT_LETTERS) -> Iterator[DeadLetter]:
         """What was given up of a queue's messages, partition by partition, the oldest first; in the topic of its own
         that `letters` names, if it does. UnknownQueue where there is none of that name."""
-        return read_letters(
-            self._provider, [letter_target(info, letters) for info in self._directory.partitions(queue)]
-        )
+        targets = [letter_target(info, letters) for info in self._directory.partitions(queue)]
+        return (letter for letter in read_letters(self._provider, targets) if letter.story.queue_id in (queue, ""))
 
     def replay(self, letter: DeadLetter) -> "Future[RecordMetadata]":
         """Send a dead letter's message again, to the partition it came from. Only the group that gave it up handles it;
@@ -203,9 +202,15 @@ class Queues:
         it becomes another letter.
 
         PayloadMissing for a letter that is not complete, InvalidMessage for one whose message has been replayed too
-        often (`MAX_REPLAYS` of `queuecore.deadletter.replay`), UnknownQueue where its queue is gone.
+        often (`MAX_REPLAYS` of `queuecore.deadletter.replay`) or that another system wrote, UnknownQueue where its
+        queue is gone.
         """
-        info = self._directory.partitions(letter.story.queue_id)[letter.record.partition]
+        if letter.story.origin is not Origin.SWITCHYARD:
+            raise InvalidMessage(
+                f"this letter is of {letter.story.origin}, and names no queue of ours; publish its `message` yourself"
+            )
+        partitions = self._directory.partitions(letter.story.queue_id)
+        info = partitions[letter.record.partition % len(partitions)]
         stored = send(self._producer, info, to_replay(letter))
         stored.add_done_callback(_log_refusal)
         return stored

@@ -232,7 +232,7 @@ def test_two_indexers_at_the_same_time_enter_each_letter_once(letter) -> None:
 @pytest.fixture
 def indexing(installation):
     """An indexer at work."""
-    indexer = LetterIndexer(installation.queue.letter_topic, installation.queue.partitions, runtime.provider())
+    indexer = LetterIndexer(installation.queue.letter_topic, runtime.provider())
     thread = threading.Thread(target=run_and_close, args=[indexer])
     thread.start()
     yield

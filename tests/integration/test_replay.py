@@ -11,6 +11,7 @@ from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.outcomes import mark_failed_again, mark_outcomes
 from queueapi.actions.queues import create_queue
+from queueapi.actions.replay_collecting import LetterCollector
 from queueapi.actions.replays import (
     cancel_replay,
     pause_replay,
@@ -99,6 +100,13 @@ def queue(installation) -> Queue:
 def letters(queue) -> list[UUID]:
     """Six of one entity, in the order in which they failed."""
     return make_letters(queue, 6)
+
+
+def collect_few(monkeypatch) -> None:
+    """At the start, in each batch, and in each partition's turn."""
+    monkeypatch.setattr("queueapi.actions.replays.MAX_NAMED", 4)
+    monkeypatch.setattr(LetterCollector.collect, "__defaults__", (5,))
+    monkeypatch.setattr("queueapi.actions.replay_collecting._TURN", 2)
 
 
 def abandoned(replay: Replay) -> None:
@@ -380,7 +388,7 @@ def test_a_rate_is_kept_to(clock, queue) -> None:
 
 
 def test_a_filters_letters_are_collected_bit_by_bit(queue, monkeypatch) -> None:
-    monkeypatch.setattr("queueapi.actions.replay_items.BATCH", 4)
+    collect_few(monkeypatch)
     letters = make_letters(queue, 25, partitions=3)
     replay = start_replay(SYSTEM, LetterFilter(queue=queue.id))
     assert replay.operation.total == 4
@@ -392,7 +400,7 @@ def test_a_filters_letters_are_collected_bit_by_bit(queue, monkeypatch) -> None:
 
 
 def test_a_runner_that_died_while_it_collected_goes_on(queue, monkeypatch) -> None:
-    monkeypatch.setattr("queueapi.actions.replay_items.BATCH", 4)
+    collect_few(monkeypatch)
     letters = make_letters(queue, 10)
     replay = start_replay(SYSTEM, LetterFilter(queue=queue.id))
     with monkeypatch.context() as dying:

@@ -5,6 +5,7 @@ import os
 import random
 import signal
 import threading
+import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +20,8 @@ from tests.reliability.consuming_judge import What
 
 # The longest that one works which ends in time.
 _WORK_S: Final = 0.004
-_OVERRUN_S: Final = 2 * TIMEOUT_MS / 1000
+_PATIENCE_S: Final = 3.0
+_LOOK_EVERY_S: Final = 0.02
 
 
 class Misbehaved(Exception):
@@ -37,9 +39,14 @@ class Behaviour:
             return What.CRASHED
         return What.SUCCEEDED if self.case.calm else self._random_ending(number, attempt)
 
+    @property
+    def overruns_by_s(self) -> float:
+        """How long one whose time is up goes on if nobody tells it."""
+        return _PATIENCE_S if self.case.processing.cancels_overruns else TIMEOUT_MS / 1000
+
     def takes_s(self, number: int, attempt: int) -> float:
         if self.ending(number, attempt) is What.TIMED_OUT:
-            return _OVERRUN_S
+            return TIMEOUT_MS / 1000
         return random.Random(f"{self.case.seed}/{number}/{attempt}/s").uniform(0, _WORK_S)
 
     def _random_ending(self, number: int, attempt: int) -> What:
@@ -65,14 +72,28 @@ class Handling:
         self._context = context
         self._ending = behaviour.ending(number, context.attempt)
         self.takes_s = behaviour.takes_s(number, context.attempt)
+        self.overruns_by_s = behaviour.overruns_by_s
         journal.note(What.BEGUN, *self._where)
         if self._ending is What.CRASHED:
             os.kill(os.getpid(), signal.SIGKILL)
         context.send("output", None, record.data)
 
+    @property
+    def overruns(self) -> bool:
+        """Also where it did not mean to: from then on it could end either way."""
+        return self._ending is What.TIMED_OUT or self._context.remaining_s == 0
+
+    def wait_to_be_told(self) -> None:
+        """That its time is up; and a little longer."""
+        until = time.monotonic() + self.overruns_by_s
+        while not self._context.cancelled and time.monotonic() < until:
+            _wait(_LOOK_EVERY_S)
+        _wait(_LOOK_EVERY_S)
+
     def end(self) -> None:
-        """One whose time was up before it ended has timed out, whatever it meant to do."""
-        self._journal.note(What.TIMED_OUT if self._context.remaining_s == 0 else self._ending, *self._where)
+        if self.overruns:
+            self._ending = What.TIMED_OUT
+        self._journal.note(self._ending, *self._where)
         if self._ending is What.UNDECODABLE:
             raise UndecodableMessage("it cannot be decoded, as its seed says")
         if self._ending is What.FAILED:
@@ -85,17 +106,25 @@ def handler(case: Case, journal: Journal, who: str) -> MessageHandler:
 
     def handle(record: Record, context: DeliveryContext) -> None:
         handling = Handling(behaviour, journal, who, record, context)
-        threading.Event().wait(handling.takes_s)
+        _wait(handling.takes_s)
+        if handling.overruns:
+            handling.wait_to_be_told()
         handling.end()
 
     async def handle_async(record: Record, context: DeliveryContext) -> None:
         handling = Handling(behaviour, journal, who, record, context)
         try:
             await asyncio.sleep(handling.takes_s)
+            if handling.overruns:
+                await asyncio.sleep(handling.overruns_by_s)
         finally:
             handling.end()
 
     return handle_async if random.Random(case.seed).random() < 0.5 else handle
+
+
+def _wait(seconds: float) -> None:
+    threading.Event().wait(seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ class Event:
     attempt: int = 0
 
     def line(self) -> bytes:
-        return json.dumps(asdict(self)).encode() + b"\n"
+        """On a line of its own, whatever is before it: one who is killed may leave half a line."""
+        return b"\n" + json.dumps(asdict(self)).encode()
 
     @classmethod
     def of(cls, line: str) -> "Event":
@@ -172,8 +173,11 @@ class _Sequences:
         # Done with in some tenure, and not to be waited for in the next.
         self._settled: set[int] = set()
         self._crashed: set[str] = set()
-        # Those that are letters: one that was under way in a crash may be given up for that.
-        self._letters = {number for number, count in story.letters.items() if count}
+        # Those that became letters, by partition.
+        self._letters: dict[int, set[int]] = defaultdict(set)
+        for message in story.messages:
+            if story.letters.get(message.number):
+                self._letters[message.partition].add(message.number)
 
     def breaches(self) -> Iterator[str]:
         for event in self._events:
@@ -193,11 +197,11 @@ class _Sequences:
                     self._end(event)
 
     def _crash(self, who: str) -> None:
+        """What was under way may be given up for that, though it had not yet noted that it began."""
         self._crashed.add(who)
-        for (holder, _), tenure in self._tenures.items():
+        for holder, partition in self._tenures:
             if holder == who:
-                under_way = {number for number, life in tenure.lives.items() if life.is_running}
-                self._settled |= under_way & self._letters
+                self._settled |= self._letters[partition]
 
     def _begin(self, event: Event) -> Iterator[str]:
         tenure = self._tenures.get((event.who, event.partition))
@@ -239,4 +243,5 @@ class _Sequences:
 
 
 def read_journal(text: str) -> list[Event]:
-    return [Event.of(line) for line in text.splitlines()]
+    """What is only half written is left out: it is being written, or its writer was killed instead."""
+    return [Event.of(line) for line in text.splitlines() if line.endswith("}")]

@@ -4,7 +4,7 @@ import multiprocessing
 import signal
 from abc import ABC, abstractmethod
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 
@@ -40,7 +40,10 @@ class Members(ABC):
         self._start(who)
 
     def leave(self, member: str) -> None:
-        self._stop(self._names.pop(member))
+        """One that is killed by a message meanwhile comes again for it: nobody shall wait until its session ends."""
+        while not self._stop(self._names[member]):
+            self.crash(member)
+        del self._names[member]
 
     def crash(self, member: str) -> None:
         """And come again."""
@@ -50,9 +53,11 @@ class Members(ABC):
         self.join(member)
 
     def close(self) -> None:
-        for member in self.present:
-            self.leave(member)
-        self._journal.close()
+        """All leave, whatever becomes of one of them."""
+        with ExitStack() as leaving:
+            leaving.callback(self._journal.close)
+            for member in self.present:
+                leaving.callback(self.leave, member)
 
     @abstractmethod
     def check(self) -> None:
@@ -62,7 +67,8 @@ class Members(ABC):
     def _start(self, who: str) -> None: ...
 
     @abstractmethod
-    def _stop(self, who: str) -> None: ...
+    def _stop(self, who: str) -> bool:
+        """False: it was killed by a message first."""
 
     @abstractmethod
     def _kill(self, who: str) -> None: ...
@@ -83,8 +89,9 @@ class Threads(Members):
         self._running[who] = consumption(self._case, self._provider, self._journal, who)
         self._running[who].start()
 
-    def _stop(self, who: str) -> None:
+    def _stop(self, who: str) -> bool:
         assert self._running.pop(who).stop(STOP_S), f"{who} did not drain"
+        return True
 
     def _kill(self, who: str) -> None:
         self._running.pop(who).abandon()
@@ -112,16 +119,16 @@ class Processes(Members):
         theirs.close()
         self._running[who] = (process, ours)
 
-    def _stop(self, who: str) -> None:
-        process, connection = self._running.pop(who)
+    def _stop(self, who: str) -> bool:
+        process, connection = self._running[who]
         with suppress(BrokenPipeError):
             connection.send("stop")
         process.join(DEADLINE_S)
-        connection.close()
-        if process.exitcode == -signal.SIGKILL:
-            self._journal.note(What.CRASHED, who)
-        else:
-            assert process.exitcode == 0, f"{who} ended with {process.exitcode}"
+        if (code := process.exitcode) == -signal.SIGKILL:
+            return False
+        self._kill(who)
+        assert code == 0, f"{who} ended with {code}"
+        return True
 
     def _kill(self, who: str) -> None:
         process, connection = self._running.pop(who)

@@ -62,6 +62,12 @@ def test_a_journal_is_read_as_it_was_written() -> None:
     assert read_journal(b"".join(event.line() for event in written).decode()) == written
 
 
+def test_half_a_line_is_left_out() -> None:
+    first, second = (event.line().decode() for event in events("a+ a0"))
+    assert read_journal(first[:20] + second) == events("a0")
+    assert read_journal(first + second[:20]) == events("a+")
+
+
 class TestNothingIsLost:
     @pytest.mark.parametrize("delivery", ["at_least_once", "exactly_once"])
     def test_a_lost_message_is_found(self, delivery: str) -> None:
@@ -182,8 +188,9 @@ class TestOrderAcrossOwners:
         at_most_once = promise("SEQUENTIAL", delivery="at_most_once")
         assert judge(at_most_once, story(journal, outputs=[0, 3, 4, 5])) == []
 
-    def test_what_a_crash_caught_may_be_given_up_for_it(self) -> None:
-        journal = "a+ a0 a! b+ b1=ok b2=ok b3=ok b4=ok b5=ok"
+    @pytest.mark.parametrize("begun", ["a0", ""], ids=["begun", "not even that"])
+    def test_what_a_crash_caught_may_be_given_up_for_it(self, begun: str) -> None:
+        journal = f"a+ {begun} a! b+ b1=ok b2=ok b3=ok b4=ok b5=ok"
         assert judge(promise("SEQUENTIAL"), story(journal, outputs=range(1, 6), letters=[0])) == []
 
 

@@ -66,11 +66,10 @@ class Killed:
         return [(int(record.data), read_story(record.headers).reason) for record in records]
 
 
-@pytest.mark.parametrize("submit", ["BURST", "SEQUENTIAL"])
-@pytest.mark.parametrize("delivery", ["at_least_once", "exactly_once"])
+@pytest.mark.parametrize(("submit", "delivery"), [("BURST", "at_least_once"), ("SEQUENTIAL", "exactly_once")])
 @pytest.mark.parametrize("deadly", [{4}, {4, 6}, {0, 1}], ids=["one", "two in a row", "one in each partition"])
 def test_those_that_kill_become_letters_and_no_other(
-    deadly: set[int], delivery: str, submit: str, tmp_path: Path
+    deadly: set[int], submit: str, delivery: str, tmp_path: Path
 ) -> None:
     case = Case(
         provider="log",

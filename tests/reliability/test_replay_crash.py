@@ -15,6 +15,7 @@ from django.db import connections
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.replay_collecting import LetterCollector
 from queueapi.actions.replays import cancel_replay, start_replay
 from queueapi.choices import OperationState
 from queueapi.models import Operation, Queue, Replay, ReplayChunk
@@ -32,7 +33,7 @@ PARTITIONS = 3
 
 # What is called, and within how many calls a runner dies of it.
 POINTS: dict[str, tuple[Any, str, int]] = {
-    "collect": (replay, "collect_letters", 2),
+    "collect": (LetterCollector, "collect", 2),
     "note that all are collected": (replay, "note_collected", 1),
     "check the lease": (run, "record_progress", 8),
     "note a chunk": (chunks, "begin_chunk", 4),
@@ -126,7 +127,9 @@ class Crashing:
 @pytest.fixture
 def crashing(installation, monkeypatch, request) -> Iterator[Callable[[], Crashing]]:  # noqa: F811 the fixture
     monkeypatch.setattr(replay, "CHUNK", CHUNK)
-    monkeypatch.setattr("queueapi.actions.replay_items.BATCH", 250)
+    monkeypatch.setattr("queueapi.actions.replays.MAX_NAMED", 200)
+    monkeypatch.setattr(LetterCollector.collect, "__defaults__", (150,))
+    monkeypatch.setattr("queueapi.actions.replay_collecting._TURN", 30)
     chance = random.Random(f"{SEED} {request.node.name}")
     yield lambda: Crashing(installation.queue, chance)
     connections.close_all()

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import QueueError
 from queuecore.messages import Record
 from queuecore.providers.base import DAY_MS, Provider, TopicSpec
 from queuecore.topics import TopicPartitionInfo, notification_group, notification_topic
 from workers.demo.handlers import TRANSPORT_TOPIC
+from workers.hosted import told
 
 logger = logging.getLogger("switchyard.demo")
 
@@ -74,8 +74,9 @@ class Transport:
         while not self._stopping.is_set():
             try:
                 self._listen()
-            except QueueError as error:
-                logger.warning("the demo's transport hears nothing for %g s: %s", _BACKOFF_S, error)
+            except Exception as error:
+                # Whatever it is: a transport whose thread is gone would hear nothing any more, and nobody would know.
+                logger.warning("the demo's transport hears nothing for %g s: %s", _BACKOFF_S, told(error))
                 self._stopping.wait(_BACKOFF_S)
 
     def _listen(self) -> None:
@@ -92,7 +93,11 @@ class Transport:
 
     def _hear(self, records: Sequence[Record]) -> None:
         for record in records:
-            self._trips.note(record)
+            try:
+                self._trips.note(record)
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                # Anybody may send to the topic; what is none of ours is passed over.
+                logger.warning("%s@%d is no notification: %s", record.topic, record.offset, told(error))
         self.heard += len(records)
 
     def _report(self) -> None:

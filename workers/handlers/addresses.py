@@ -13,8 +13,11 @@ from queuecore.errors import GivenUp
 
 _IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# In public ranges, but answered by the machine's own cloud: Azure's and Oracle's.
-_METADATA: Final = frozenset({ipaddress.ip_address("168.63.129.16"), ipaddress.ip_address("192.0.0.192")})
+# In a public range, but answered by the machine's own cloud: Azure's. Oracle's is in one that is closed.
+_METADATA: Final = frozenset({ipaddress.ip_address("168.63.129.16")})
+# Some of them global as Python sees them, but none of the open network: site-local addresses of old, relays that nobody
+# runs any more, and what is set aside for protocols.
+_CLOSED: Final = tuple(map(ipaddress.ip_network, ("fec0::/10", "192.88.99.0/24", "192.0.0.0/24")))
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -28,7 +31,8 @@ def is_open(address: str) -> bool:
     """Whether it is an ordinary address of the open network: not private, loopback, link-local, multicast or reserved,
     nor where clouds tell a machine its secrets."""
     meant = _meant(ipaddress.ip_address(address.partition("%")[0]))
-    return meant.is_global and not meant.is_multicast and not meant.is_reserved and meant not in _METADATA
+    is_ordinary = meant.is_global and not meant.is_multicast and not meant.is_reserved
+    return is_ordinary and meant not in _METADATA and not any(meant in network for network in _CLOSED)
 
 
 def _meant(address: _IPAddress) -> _IPAddress:
@@ -48,9 +52,21 @@ def literal_address(host: str) -> str | None:
         return None
 
 
+def is_name(host: str) -> bool:
+    """Whether it could be looked up at all."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
 def connect(host: str, port: int, *, allow_private: bool, deadline: float) -> socket.socket:
     """A connection to one of the host's addresses, the first that answers before the deadline, in seconds of the
-    monotonic clock. AddressRefused where it has only addresses that are not allowed, OSError where none answers."""
+    monotonic clock. AddressRefused where it has only addresses that are not allowed, or could have none; OSError where
+    none answers."""
+    if not is_name(host):
+        raise AddressRefused(f"{host!r} is no name that could be looked up; mend the url")
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     allowed = [one for one in found if allow_private or is_open(str(one[4][0]))]
     if not allowed:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from queuecore.consuming.handler_options import SECRET_OPTION
+from queueapi.config import config
+from queuecore.consuming.handler_options import ADDRESS_OPTION, SECRET_OPTION
 from queuecore.errors import ConfigurationError
-from workers.handlers.addresses import is_open, literal_address
+from workers.handlers.addresses import is_name, is_open, literal_address
 from workers.handlers.connection import HTTP_PORT, HTTPS_PORT, Target
 from workers.handlers.signing import read_secret
 
@@ -30,7 +31,8 @@ _OURS: Final = re.compile(
 class WebhookOptions:
     """Where messages are sent, and how.
 
-    url                 http:// or https://, without a password; its name is resolved for each connection
+    url                 http:// or https://, without a password; its name is resolved for each connection, and only its
+                        host is shown again
     method              how messages are sent
     content_type        what they are
     headers             more headers, such as Authorization; never shown again
@@ -39,10 +41,11 @@ class WebhookOptions:
     connect_timeout_ms  for connecting, within that
     retries             how often a request is repeated at once, before the message counts as failed
     max_response_bytes  how much of an answer is read
-    allow_private       whether addresses may be reached that are not on the open network, such as this machine's
+    allow_private       whether addresses may be reached that are not on the open network, such as this machine's; only
+                        where the installation allows it too
     """
 
-    url: str
+    url: str = field(metadata=ADDRESS_OPTION, repr=False)
     method: Literal["POST", "PUT", "PATCH"] = "POST"
     content_type: str = "application/octet-stream"
     headers: Mapping[str, str] = field(default_factory=dict, metadata=SECRET_OPTION, repr=False)
@@ -55,6 +58,11 @@ class WebhookOptions:
 
     def __post_init__(self) -> None:
         problems = [*_url_problems(self.url, self.allow_private), *_header_problems(self.headers)]
+        if self.allow_private and not config().webhook_allow_private:
+            problems.append(
+                "allow_private is true, which this installation allows no queue; leave it out, or have whoever runs it "
+                "set SWITCHYARD_WEBHOOK_ALLOW_PRIVATE"
+            )
         if not _HEADER_VALUE.fullmatch(self.content_type) or not self.content_type:
             problems.append(f"content_type {self.content_type!r} cannot be sent; use one such as application/json")
         for name, least, most in _RANGES:
@@ -100,6 +108,8 @@ def _url_problems(url: str, allow_private: bool) -> list[str]:
         return ["the url must begin with http:// or https:// and a host"]
     if parts.username is not None or parts.password is not None or parts.fragment:
         return ["the url has a user, a password or a fragment (#…); give credentials in 'headers' instead"]
+    if not is_name(host):
+        return ["the url's host is no name that could be looked up: a part of it is empty or too long; mend it"]
     if (address := literal_address(host)) and not allow_private and not is_open(address):
         return [f"{address} is not on the open network; use another host, or allow it with 'allow_private'"]
     return []

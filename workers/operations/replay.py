@@ -3,7 +3,8 @@
 from datetime import timedelta
 from typing import Final
 
-from queueapi.actions.replay_items import collect_letters, give_back_letters, note_collected
+from queueapi.actions.replay_collecting import LetterCollector
+from queueapi.actions.replay_items import give_back_letters, note_collected
 from queueapi.models import Operation, Replay
 from queueapi.replaying import sent_at_most, why_stop
 from queueapi.selectors.replays import chosen_letters, replays_with_operations, settings_of, standing_of
@@ -102,13 +103,13 @@ def _replay(operation: Operation) -> Replay:
 
 def _collect(run: OperationRun, replay: Replay) -> None:
     """Take all letters that were chosen. A filter may choose more than one transaction should take."""
-    letters = chosen_letters(replay)
-    while not replay.is_collected:
+    if replay.is_collected:
+        return
+    collector = LetterCollector(replay, chosen_letters(replay))
+    while collected := collector.collect():
+        run.operation.total += collected
         run.check()
-        if collected := collect_letters(replay, letters):
-            run.operation.total += collected
-        else:
-            note_collected(replay)
+    note_collected(replay)
 
 
 def _later(error: QueueError) -> NotYet:

@@ -47,7 +47,7 @@ class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
     @extend_schema(request=shapes.QueueCreationSerializer, responses={201: shapes.QueueSerializer})
     def create(self, request: Request) -> Response:
         """Create a queue and its topics."""
-        given = _given(shapes.QueueCreationSerializer(data=request.data))
+        given = _given(shapes.QueueCreationSerializer, request)
         check_fields(name for name in request.data if name not in given.fields)
         tenant = given.validated_data.pop("tenant", None) or ensure_system_tenant()
         queue = create_queue(actor_of(request), tenant, **given.validated_data)
@@ -57,7 +57,7 @@ class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
     def partial_update(self, request: Request, **_: Any) -> Response:
         """Change how it is consumed; hosts do so within seconds, without a restart."""
         queue = self.get_object()
-        given = _given(shapes.QueueChangeSerializer(queue, data=request.data, partial=True))
+        given = _given(shapes.QueueChangeSerializer, request, instance=queue, partial=True)
         check_fields(request.data)
         change_queue(actor_of(request), queue, **given.validated_data)
         return Response(self.get_serializer(self.get_object()).data)
@@ -67,7 +67,7 @@ class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
     def messages(self, request: Request, **_: Any) -> Response:
         """Store one message; answers with its partition and offset once it is on disk."""
         queue = self.get_object()
-        message = _message_in(request)
+        message = _given(PublishSerializer, request).validated_data
         published = publish_message(queue, message["tenant"], message["entity"], message["data"])
         return Response(PublishedSerializer(published).data, status=status.HTTP_201_CREATED)
 
@@ -75,7 +75,7 @@ class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, **_: Any) -> Response:
         """Let the queue, a tenant's messages or a partition stand still. Paused already: nothing changes."""
-        wanted = _given(shapes.PausingSerializer(data=request.data)).validated_data
+        wanted = _given(shapes.PausingSerializer, request).validated_data
         pause_queue(actor_of(request), self.get_object(), **wanted)
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -83,7 +83,7 @@ class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, **_: Any) -> Response:
         """Lift exactly that pause; others of the queue hold on. Not paused: nothing changes."""
-        wanted = _given(shapes.ResumeSerializer(data=request.data)).validated_data
+        wanted = _given(shapes.ResumeSerializer, request).validated_data
         resume_queue(actor_of(request), self.get_object(), **wanted)
         return Response(self.get_serializer(self.get_object()).data)
 
@@ -94,20 +94,14 @@ class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
         return Response(shapes.ConsumerSerializer(self.get_object().consumers.all(), many=True).data)
 
 
-def _given(serializer: serializers.BaseSerializer[Any]) -> Any:
-    serializer.is_valid(raise_exception=True)
-    return serializer
-
-
-def _message_in(request: Request) -> dict[str, Any]:
+def _given(kind: type[serializers.BaseSerializer[Any]], request: Request, **options: Any) -> Any:
     """What was sent, checked. JSON too deep for Python is the sender's error, whether reading or writing shows it."""
     try:
-        given = PublishSerializer(data=request.data)
+        given = kind(data=request.data, **options)
         given.is_valid(raise_exception=True)
     except RecursionError as error:
-        raise ParseError("the JSON is nested too deeply; flatten it, or send it in payload_base64") from error
-    message: dict[str, Any] = given.validated_data
-    return message
+        raise ParseError("the JSON is nested too deeply; flatten it, or send messages in payload_base64") from error
+    return given
 
 
 def _queue_lookup(named: str) -> Q:

@@ -88,13 +88,16 @@ def _filling(folder: Path) -> Iterator[Callable[[], int]]:
     queues, tenants = _installation(folder)
 
     def work() -> int:
+        from django.db import transaction
+
         from queueapi.actions.letter_recount import recount_letters
         from queueapi.bulk import insert_rows
 
         groups = _groups(queues)
         for first in range(0, LETTERS, _AT_ONCE):
             rows = [_row(queues, tenants, groups, number) for number in range(first, first + _AT_ONCE)]
-            insert_rows(_models().DeadLetter, rows)
+            with transaction.atomic():
+                insert_rows(_models().DeadLetter, rows)
         recount_letters(mend=True)
         return LETTERS
 

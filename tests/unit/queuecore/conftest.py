@@ -1,7 +1,7 @@
 """Queues on each embedded provider, opened as often as wanted: as several programs would."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from queuecore import ConsumerOptions, ProducerOptions, Provider, Queues
 from queuecore.providers.log import LogProvider
 from queuecore.providers.memory import MemoryProvider, MemoryStorage
+from tests.unit.queuecore.consuming_kit import Bench
 
 OpenQueues = Callable[..., Queues]
 
@@ -40,3 +41,17 @@ def open_embedded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Op
 @pytest.fixture
 def queues(open_embedded: OpenQueues) -> Queues:
     return open_embedded()
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    """A queue of one partition in memory, and what consumes it."""
+    with closing(MemoryProvider()) as provider, closing(Bench(provider)) as bench:
+        yield bench
+
+
+@pytest.fixture
+def wide_bench() -> Iterator[Bench]:
+    """The same, of two partitions."""
+    with closing(MemoryProvider()) as provider, closing(Bench(provider, partitions=2)) as bench:
+        yield bench

@@ -264,7 +264,8 @@ class TestLanes:
 
     def test_after_the_time_for_submitting_nothing_is_handed_over(self) -> None:
         lane = works(0, 1, lane="a")
-        attempt = an_attempt(lane, submit_until=0.0)
+        attempt = an_attempt(lane, submit_s=0.0)
+        attempt.join(Run(), 0.0)
         worked_on(attempt, lambda record, context: pytest.fail("too late"))
         assert attempt.is_over
         assert not attempt.is_complete

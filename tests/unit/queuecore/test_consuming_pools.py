@@ -140,6 +140,17 @@ class TestBoth:
         assert [work.outcome for work in attempt._ended] == [Outcome.TIMED_OUT, Outcome.SUCCEEDED], "it came too late"
 
     @pytest.mark.parametrize("handler", ["__call__", "stubborn"], ids=["threads", "tasks"])
+    def test_what_has_waited_for_a_place_gets_the_one_that_is_free_again(
+        self, pool_of: MakePool, hall: Hall, handler: str
+    ) -> None:
+        pool, stuck, waiting = pool_of(getattr(hall, handler), concurrency=1), alone(0), alone(1)
+        pool.submit(stuck)
+        wait_until(lambda: hall.seen)
+        pool.submit(waiting)
+        leave_behind(pool, stuck)
+        wait_until(lambda: 1 in hall.seen)
+
+    @pytest.mark.parametrize("handler", ["__call__", "stubborn"], ids=["threads", "tasks"])
     def test_so_many_may_be_left_behind_and_no_more(self, pool_of: MakePool, hall: Hall, handler: str) -> None:
         pool, attempt = pool_of(getattr(hall, handler), concurrency=1, max_overruns=2), alone(0, 1, 2, 3)
         for number in range(3):
@@ -159,10 +170,10 @@ class TestBoth:
         pool, attempt = pool_of(getattr(hall, handler), concurrency=1), alone(0, 1, 2, 3)
         pool.submit(attempt)
         wait_until(lambda: hall.seen == [0])
-        pool.resize(3)
+        pool.resize(3, 1)
         pool.help(attempt)
         wait_until(lambda: sorted(hall.seen) == [0, 1, 2])
-        pool.resize(1)
+        pool.resize(1, 1)
         hall.open()
         wait_until(lambda: attempt.is_over)
         wait_until(lambda: len(threads()) == 1)

@@ -123,6 +123,12 @@ class TestOnePartition:
         state.stored([5])
         assert state.closed([2, 3]) == [2, 3]
 
+    def test_one_key_of_several_that_was_built_on_is_enough(self) -> None:
+        state = new_state()
+        do(state, 5, b"a")
+        do(state, 3, b"b", b"a")
+        assert state.closed([3, 4]) == []
+
     def test_who_only_looked_is_stored_no_sooner_than_what_it_saw(self) -> None:
         state = new_state()
         do(state, 5, b"a")

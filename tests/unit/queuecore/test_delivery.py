@@ -123,6 +123,22 @@ class TestSending:
             assert subscription.drain()
         assert invoices(queues) == ["invoice 1"]
 
+    @pytest.mark.parametrize("delivery", SAFE)
+    def test_what_was_sent_by_a_delivery_that_was_postponed_or_unsent_is_not(
+        self, queues: Queues, delivery: Delivery
+    ) -> None:
+        def hesitate(record: Record, context: DeliveryContext) -> None:
+            bill(record, context)
+            if context.attempt == 1:
+                context.postpone(0.0)
+            elif record.data == b"2":
+                context.unsend()
+
+        publish(queues, "1", "2")
+        with queues.subscribe("orders", hesitate, group="g", delivery=delivery) as subscription:
+            assert subscription.drain()
+        assert invoices(queues) == ["invoice 1"]
+
     @pytest.mark.parametrize("delivery", ALL)
     def test_a_message_that_is_given_up_sends_nothing_but_its_letter(self, queues: Queues, delivery: Delivery) -> None:
         def bill_and_fail(record: Record, context: DeliveryContext) -> None:

@@ -31,9 +31,9 @@ class Composer:
         return Addressed(TopicPartitionInfo(queue), QueueMessage(entity, payload, headers))
 
 
-def record_of(history: History | None = None) -> Record:
+def record_of(history: History | None = None, sent_at_ms: int = 1_000) -> Record:
     headers = {"kind": b"DELETE_EVENTS", **(history.headers() if history else {})}
-    return Record("tb_housekeeper", 0, 0, 0, b"device", headers, b"task")
+    return Record("tb_housekeeper", 0, 0, sent_at_ms, b"device", headers, b"task")
 
 
 def delivery(record: Record) -> OpenDelivery:
@@ -64,10 +64,14 @@ def test_it_is_not_handled_before_its_time() -> None:
 
 
 def test_a_due_time_that_nobody_would_set_holds_up_the_queue_for_no_longer_than_the_delay() -> None:
-    record = record_of(History(1, 10**17))
+    record, clock = record_of(History(1, 10**17)), ManualClock(now_ms=1_000)
     context = delivery(record)
-    reprocessed(failing, POLICY, ManualClock())(record, context)
+    reprocessed(failing, POLICY, clock)(record, context)
     assert context.postponed_s == 3.0
+    clock.advance(3.0)
+    context = delivery(record)
+    reprocessed(failing, POLICY, clock)(record, context)
+    assert context.postponed_s is None
 
 
 def test_what_succeeds_is_done() -> None:
