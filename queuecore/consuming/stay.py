@@ -247,6 +247,9 @@ class Stay:
         self._unsettle(part, self._around.giving_up.judge(part, len(verdict.done), verdict.given_up, now))
 
     def _begin(self, part: PartitionWork, now: float) -> None:
+        if self._parts.get(part.info.place) is not part:
+            # Taken from us just now, as what others did was settled.
+            return
         part.follow(self._around.plan())
         attempt = part.begin(now, self._around.holds().tenants)
         if part.begun:

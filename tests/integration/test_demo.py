@@ -21,8 +21,9 @@ from queuecore.queues.composing import Composer
 from queuecore.sending import send_and_wait
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import SYSTEM_TENANT, ProviderPartition
+from queuecore.topics import SYSTEM_TENANT, ProviderPartition, TopicPartitionInfo, notification_topic
 from workers.demo import traffic as demo_traffic
+from workers.demo.handlers import TRANSPORT_TOPIC
 from workers.demo.seed import NOISY, Sample, seed
 from workers.demo.traffic import STEADY_PER_S, TROUBLE_EVERY, Message, Traffic
 from workers.demo.transport import SERVICE_ID, RoundTrips, Transport
@@ -142,6 +143,14 @@ def test_the_same_seed_gives_the_same_readings(sample: Sample) -> None:
     first, again = (list(Traffic(sample, SERVICE_ID, clock=clock).burst()) for _ in range(2))
     assert first == again
     assert {message.tenant for message in first} == {sample.noisy}
+
+
+def test_what_is_no_notification_is_passed_over(sample: Sample, transport: Transport) -> None:
+    info = TopicPartitionInfo(notification_topic(TRANSPORT_TOPIC, SERVICE_ID))
+    for data in (b"\xff", b"{}", b"[]", b"[" * 100_000, b'{"sent_at_ms": "now", "alarm": 1}'):
+        send_and_wait(runtime.provider().producer(), info, QueueMessage(None, data), 10)
+    wait_until(lambda: transport.heard == 5)
+    assert transport._thread.is_alive()
 
 
 def test_round_trips_are_told_in_short() -> None:

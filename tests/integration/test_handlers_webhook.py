@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,18 @@ from queuecore.testing.services.certificates import Authority, missing_openssl
 from queuecore.topics import TopicPartitionInfo
 from tests.integration.web_receiver import Receiver, answer
 from tests.services import require_or_skip
-from workers.handlers.addresses import AddressRefused, is_open
+from workers.handlers.addresses import AddressRefused, connect, is_open
 from workers.handlers.webhook import Webhook, WebhookFailed, WebhookRefused
 from workers.handlers.webhook_options import WebhookOptions
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "howto" / "write-a-handler.md"
 INFO = TopicPartitionInfo("tb_rule_engine", 2)
 SECRET = "a secret of some length"
+
+
+@pytest.fixture(autouse=True)
+def _installation_allows_private_addresses(settings) -> None:
+    settings.SWITCHYARD = replace(settings.SWITCHYARD, webhook_allow_private=True)
 
 
 @pytest.fixture
@@ -311,6 +317,7 @@ class TestAddresses:
             *("224.0.0.1", "239.1.1.1", "233.252.0.1", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1"),
             *("fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1"),
             *("64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a9fe:a9fe::1", "2001:db8::1"),
+            *("fec0::1", "feff::1", "192.88.99.1", "192.0.0.8", "192.0.0.170", "192.0.0.9"),
         ],
     )
     def test_closed(self, address: str) -> None:
@@ -328,6 +335,10 @@ class TestAddresses:
             send(bind("webhook", {"url": receiver.url(host=host)}))
         assert isinstance(refused.value, GivenUp)
         assert receiver.requests == []
+
+    def test_a_host_that_is_no_name_is_refused(self) -> None:
+        with pytest.raises(AddressRefused, match="mend the url"):
+            connect("a..b", 80, allow_private=True, deadline=time.monotonic() + 1)
 
     def test_a_name_is_resolved_once_and_that_address_is_reached(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
@@ -388,6 +399,8 @@ class TestOptions:
             ({"url": "https://example.org/#part"}, "fragment"),
             ({"url": "https://example.org:99999/"}, "cannot be read"),
             ({"url": "https://[::1/"}, "cannot be read"),
+            ({"url": "https://a..b/"}, "no name that could be looked up"),
+            ({"url": f"https://{'a' * 64}.example.org/"}, "no name that could be looked up"),
             ({"url": "http://127.0.0.1/"}, "'allow_private'"),
             ({"url": "http://[::ffff:10.0.0.1]/"}, "'allow_private'"),
             ({"method": "GET"}, "one of POST, PUT, PATCH"),
@@ -409,10 +422,19 @@ class TestOptions:
             check_handler("webhook", whole)
         assert problem in refused.value.message
 
+    def test_private_addresses_are_for_the_installation_to_allow_as_well(self, settings) -> None:
+        options = {"url": "http://127.0.0.1/", "allow_private": True}
+        check_handler("webhook", options)
+        settings.SWITCHYARD = replace(settings.SWITCHYARD, webhook_allow_private=False)
+        for use in (check_handler, bind):
+            with pytest.raises(ConfigurationError, match="SWITCHYARD_WEBHOOK_ALLOW_PRIVATE"):
+                use("webhook", options)
+
     def test_secrets_are_no_part_of_what_is_shown(self) -> None:
-        options = WebhookOptions("https://example.org/", headers={"Authorization": "Bearer x"}, secret=SECRET)
+        options = WebhookOptions("https://example.org/T0K3N", headers={"Authorization": "Bearer x"}, secret=SECRET)
         assert SECRET not in repr(options)
         assert "Bearer" not in repr(options)
+        assert "T0K3N" not in repr(options)
         assert Webhook(options)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import DataError
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
@@ -269,7 +270,7 @@ def test_stopping_finishes_what_is_at_hand_and_hands_over_no_more(installation, 
     assert desk.waiting.wait(30)
     stopping = threading.Thread(target=host.stop)
     stopping.start()
-    wait_until(lambda: all(consumer._is_ending for consumer in host._everyone()))
+    wait_until(lambda: all(one._is_ending or one._consumption is None for one in host._everyone()))
     desk.gate.set()
     stopping.join()
     assert desk.handled == [b"wait"]
@@ -318,6 +319,105 @@ def test_a_queue_whose_configuration_is_broken_waits_until_it_is_mended(
     assert caplog.text.count("Hosted[0] stands still") == 1
     change_queue(SYSTEM, queue, handler_options={})
     wait_until(lambda: desk.handled == [b"a"])
+
+
+@pytest.mark.parametrize("field", ["delivery", "submit_strategy", "dlq_on_limit", "service_type"])
+def test_a_row_that_cannot_be_understood_is_that_queues_trouble_alone(
+    installation, queue, desk, hosts, field, caplog
+) -> None:
+    Queue.objects.filter(pk=installation.queue.pk).update(**{field: "later"})
+    hosts.start()
+    publish(queue, installation.tenant, b"a")
+    wait_until(lambda: desk.handled == [b"a"])
+    assert "queue Telemetry is not consumed, its messages wait: there is no" in caplog.text
+    assert not hosts.deaths
+
+
+def test_topics_that_are_missing_are_created(installation, queue, desk, hosts) -> None:
+    admin = runtime.provider().admin()
+    admin.delete_topics([*queue.topic_names(), queue.letter_topic])
+    hosts.start()
+    wait_until(lambda: {*queue.topic_names(), queue.letter_topic} <= admin.topics().keys())
+    publish(queue, installation.tenant, b"a")
+    wait_until(lambda: desk.handled == [b"a"])
+
+
+def test_a_letter_topic_that_is_missing_is_created_when_it_is_missed(
+    installation, queue, desk, hosts, monkeypatch
+) -> None:
+    """As if the provider had been away when the queue was changed."""
+    hosts.start()
+    publish(queue, installation.tenant, b"a")
+    wait_until(lambda: desk.handled == [b"a"])
+    Queue.objects.filter(pk=queue.pk).update(dlq_topic="graveyard")
+    desk.failing = True
+    publish(queue, installation.tenant, b"b")
+    wait_until(lambda: DeadLetter.objects.filter(queue=queue).exists())
+
+    def is_missed() -> bool:
+        publish(queue, installation.tenant, uuid4().bytes)
+        return "graveyard" in runtime.provider().admin().topics()
+
+    wait_until(is_missed)
+    wait_until(lambda: DeadLetter.objects.filter(letter_topic="graveyard").exists())
+
+
+def test_a_pause_that_cannot_be_stored_keeps_nobody_from_the_configuration(
+    installation, queue, desk, hosts, monkeypatch, caplog
+) -> None:
+    change_queue(SYSTEM, queue, dlq_max_count=1)
+    refused = threading.Event()
+
+    def refuse(*_: object, **__: object) -> None:
+        refused.set()
+        raise DataError("as asked")
+
+    monkeypatch.setattr("workers.host.pause_queue", refuse)
+    hosts.start()
+    desk.failing = True
+    for number in range(3):
+        publish(queue, installation.tenant, b"%d" % number)
+    assert refused.wait(30)
+    desk.failing = False
+    target = create_queue(SYSTEM, installation.queue.tenant, name="Later", topic="later", handler="test.host")
+    publish_message(target, installation.tenant, uuid4(), b"later")
+    wait_until(lambda: b"later" in desk.handled)
+    assert caplog.text.count("the pause cannot be stored") == 1
+    assert not hosts.deaths
+
+
+def test_what_begins_when_it_is_wanted_no_longer_ends_at_once(installation, queue, desk, monkeypatch) -> None:
+    """A slow provider answers only after the host has stopped."""
+    host = ConsumerHost("host-1", on_death=lambda _: None)
+    host._reconcile()
+    consumer = host._consumers[queue.id, "tb_rule_engine_hosted-consumer-0"]
+    monkeypatch.setattr("workers.consumers.inherit_offsets", lambda *_: consumer.stop(0))
+    publish(queue, installation.tenant, b"a")
+    consumer.look()
+    assert consumer.wait_for_end(30)
+    consumer.look()
+    assert consumer.wait_for_end(0)
+    assert desk.handled == []
+    host.give_way()
+
+
+def test_a_host_that_stops_begins_nothing(installation, queue) -> None:
+    host = ConsumerHost("host-1", on_death=lambda _: None)
+    host._stopping.set()
+    host._look()
+    assert all(one._consumption is None for one in host._everyone())
+    assert host._indexing.indexers == []
+
+
+def test_a_host_has_the_partitions_that_its_groups_gave_to_it(installation, queue, desk, hosts) -> None:
+    change_queue(SYSTEM, queue, consumer_per_partition=False)
+    pair = [hosts.start(f"host-{number}") for number in (1, 2)]
+
+    def held() -> int:
+        rows = ServiceInstance.objects.filter(service_id__in=["host-1", "host-2"])
+        return len(rows) == len(pair) and sum(row.partitions for row in rows)
+
+    wait_until(lambda: held() == 3 + 2)
 
 
 def test_handlers_send_to_queues_by_name(installation, desk, hosts) -> None:

@@ -10,14 +10,28 @@ from queueapi.errors import InvalidInput
 from queueapi.models import AuditEntry, Queue
 from queueapi.plans import consumption_plans, other_groups
 from queuecore.consuming.handler_options import HIDDEN
+from queuecore.consuming.handlers import handler
 from queuecore.deadletter.policy import OnLimit
 from queuecore.delivery import Delivery
-from queuecore.errors import InvalidName
+from queuecore.errors import InvalidName, ProviderUnavailable
 from queuecore.processing.strategies import ProcessingStrategyType
+from queuecore.providers.base import TopicSpec
 from queuecore.submit.strategies import Batch, Burst
+from workers.handlers.webhook import Webhook
+from workers.handlers.webhook_options import WebhookOptions
+
+handler("test.another_hook", options=WebhookOptions)(Webhook)
 
 OPERATOR = Actor("ada")
 HOOK = {"url": "https://hooks.example.org/x", "secret": "s3cret-enough-for-a-signature-0123"}
+HIDDEN_URL = f"https://hooks.example.org/{HIDDEN}"
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 def create(installation, **fields) -> Queue:
@@ -108,7 +122,11 @@ def test_topics_of_letters_and_state_are_created(installation) -> None:
         ({"dlq_topic": "queue.metrics"}, "dlq_topic: queue.metrics is where the runtime reports to"),
         ({"state_topic": "telemetry.1"}, "state_topic: telemetry.1 holds messages of queue Telemetry"),
         ({"state_topic": "queue.metrics"}, "state_topic: queue.metrics is where"),
-        ({"state_topic": "same", "dlq_topic": "same"}, "this is the topic of the queue's dead letters"),
+        ({"state_topic": "same", "dlq_topic": "same"}, "state_topic: same holds dead letters of queue"),
+        ({"handler_options": {"level": "\ud800"}}, "handler_options: a text has half of a surrogate pair"),
+        ({"handler_options": {"a\0": 1}}, "handler_options: a text has the character NUL"),
+        ({"handler_options": {"level": float("nan")}}, "handler_options: nan is no number"),
+        ({"handler_options": {"level": nested(50)}}, "handler_options: it is nested more than 20 deep"),
         ({"retrys": 3}, "a queue has no field 'retrys'; did you mean retries?"),
     ],
 )
@@ -142,6 +160,38 @@ def test_state_belongs_to_one_queue(installation) -> None:
         create(installation, name="Other", topic="other", state_topic="own_state")
 
 
+def test_no_topic_holds_two_kinds_of_things(installation) -> None:
+    create_queue(SYSTEM, installation.queue.tenant, name="One", topic="one", handler="log", dlq_topic="two.0")
+    with pytest.raises(InvalidInput, match=r"topic: two\.0 holds dead letters of queue One"):
+        create_queue(SYSTEM, installation.queue.tenant, name="Two", topic="two", handler="log")
+    state = create(installation, state_topic="own_state").state_topic_names()[0]
+    with pytest.raises(InvalidInput, match=r"dlq_topic: own_state\S+ holds the state of queue Own"):
+        change_queue(OPERATOR, installation.queue, dlq_topic=state)
+    with pytest.raises(InvalidInput, match=r"state_topic: telemetry\.dlq holds dead letters of queue Telemetry"):
+        create(installation, name="Other", topic="other", state_topic="telemetry.dlq")
+    with pytest.raises(InvalidInput, match="holds payloads of dead letters of queue Telemetry"):
+        create(installation, name="Other", topic="other", dlq_topic="telemetry.dlq.payloads")
+
+
+def test_letters_are_not_kept_in_compacted_topics(installation) -> None:
+    runtime.provider().admin().create_topics([TopicSpec("compacted", 3, cleanup="compact")])
+    with pytest.raises(InvalidInput, match="compacted is a compacted topic"):
+        change_queue(OPERATOR, installation.queue, dlq_topic="compacted")
+
+
+def test_what_a_provider_missed_is_made_up_for_by_repeating_the_change(installation, monkeypatch) -> None:
+    with monkeypatch.context() as away:
+
+        def fail(queue: Queue) -> None:
+            raise ProviderUnavailable("the provider is away")
+
+        away.setattr("queueapi.actions.queues.provision_queue", fail)
+        with pytest.raises(ProviderUnavailable):
+            change_queue(OPERATOR, installation.queue, dlq_topic="graveyard")
+    change_queue(OPERATOR, installation.queue, dlq_topic="graveyard")
+    assert "graveyard" in runtime.provider().admin().topics()
+
+
 @pytest.mark.parametrize("field", ["name", "topic", "partitions", "service_type", "tenant", "id"])
 def test_what_stored_messages_depend_on_never_changes(installation, field) -> None:
     with pytest.raises(InvalidInput, match=f"{field} of a queue never changes"):
@@ -171,11 +221,35 @@ def test_what_changes_nothing_is_not_written(installation) -> None:
 
 def test_secrets_of_handlers_are_kept_and_shown_to_nobody(installation) -> None:
     queue = create(installation, handler="webhook", handler_options=HOOK)
-    hidden = {**HOOK, "secret": HIDDEN}
+    hidden = {"url": HIDDEN_URL, "secret": HIDDEN}
     assert AuditEntry.objects.get(object_id=str(queue.id)).after["handler_options"] == hidden
     kept = change_queue(OPERATOR, queue, handler_options={**hidden, "timeout_ms": 500})
     assert kept.handler_options == {**HOOK, "timeout_ms": 500}
     assert AuditEntry.objects.get(action="change").after["handler_options"] == {**hidden, "timeout_ms": 500}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"handler_options": {"url": "https://evil.example.net/", "secret": HIDDEN}},
+        {"handler_options": {"url": f"https://evil.example.net/{HIDDEN}"}},
+        {"handler_options": {"url": "http://hooks.example.org/x", "secret": HIDDEN}},
+        {"handler_options": {"url": HIDDEN_URL, "secret": HIDDEN, "headers": HIDDEN}},
+        {"handler": "test.another_hook"},
+        {"handler": "test.another_hook", "handler_options": {"url": HIDDEN_URL, "secret": HIDDEN}},
+    ],
+)
+def test_secrets_go_to_nobody_else_than_they_were_entered_for(installation, change) -> None:
+    queue = create(installation, handler="webhook", handler_options=HOOK)
+    with pytest.raises(InvalidInput, match="enter it again"):
+        change_queue(OPERATOR, queue, **change)
+    assert Queue.objects.get(pk=queue.pk).handler_options == HOOK
+
+
+def test_another_host_gets_the_secrets_that_are_entered_for_it(installation) -> None:
+    queue = create(installation, handler="webhook", handler_options=HOOK)
+    moved = {"url": "https://other.example.org/y", "secret": "another-s3cret-for-a-signature"}
+    assert change_queue(OPERATOR, queue, handler_options=moved).handler_options == moved
 
 
 @pytest.mark.parametrize(

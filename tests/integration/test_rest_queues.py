@@ -89,11 +89,28 @@ def test_what_cannot_be_changed_is_refused_with_what_to_enter(api, change, told)
 def test_secret_options_are_shown_to_nobody(api) -> None:
     options = {"url": "https://hooks.example.org/x", "secret": "s3cret-enough-for-a-signature-0123"}
     answer = api.patch(URL, {"handler": "webhook", "handler_options": options})
-    assert answer.json()["handler_options"] == {**options, "secret": "********"}
+    hidden = {"url": "https://hooks.example.org/********", "secret": "********"}
+    assert answer.json()["handler_options"] == hidden
     assert "s3cret" not in api.get(QUEUES).content.decode()
     again = api.patch(URL, {"handler_options": answer.json()["handler_options"]})
     assert again.status_code == 200
     assert Queue.objects.get(name="Telemetry").handler_options == options
+
+
+@pytest.mark.parametrize("depth", [30, 990, 50_000])
+def test_options_nested_too_deeply_are_refused(api, depth) -> None:
+    body = '{"handler_options": {"level": %s}}' % ("[" * depth + "]" * depth)
+    answer = api.patch(URL, body, content_type="application/json")
+    assert answer.status_code == 400
+    assert "nested" in answer.json()["detail"]
+
+
+def test_text_that_no_database_holds_is_refused(api) -> None:
+    for text in ("a\\u0000b", "a\\ud800b"):
+        body = f'{{"handler": "forward", "handler_options": {{"queue": "{text}"}}}}'
+        answer = api.patch(URL, body, content_type="application/json")
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+    assert Queue.objects.get(name="Telemetry").handler == "demo.rule_engine"
 
 
 def test_pausing_and_resuming(api, installation) -> None:

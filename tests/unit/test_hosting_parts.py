@@ -1,5 +1,6 @@
 """The small parts of a host, by a clock of the test's."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import pytest
@@ -64,6 +65,16 @@ def test_a_gauge_reads_what_was_done_since_the_last_look() -> None:
     assert (budget["poll"], budget["process"], sum(budget.values())) == (0.2, 0.8, 1.0)
     gauge.reset()
     assert gauge.read(ConsumptionCounts(handled=3), TimeBudget())[0] is None
+
+
+def test_counts_that_fell_are_no_rate() -> None:
+    clock = ManualClock()
+    gauge = Gauge(clock)
+    gauge.read(ConsumptionCounts(handled=1000), TimeBudget(poll=5.0))
+    clock.advance(3)
+    assert gauge.read(ConsumptionCounts(), TimeBudget()) == (None, dict.fromkeys(asdict(TimeBudget()), 0.0))
+    clock.advance(3)
+    assert gauge.read(ConsumptionCounts(handled=30), TimeBudget(poll=1.0))[0] == 10
 
 
 def test_a_state_has_lasted_since_it_began_whatever_the_reasons_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

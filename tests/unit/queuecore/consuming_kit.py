@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from typing import Any
 
-from queuecore.clock import Clock
+from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.attempt import Attempt, Run
 from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.context import Composer, DeliveryContext, NoComposer, Workplace
@@ -63,7 +63,7 @@ def an_attempt(*lanes: list[Work], processing: str = "SKIP_ALL_FAILURES", **opti
 def worked_on(attempt: Attempt, handler: Callable[..., Any]) -> Run:
     """One run that has done what there was to do, in this thread."""
     run = Run()
-    attempt.runs.add(run)
+    attempt.join(run, SYSTEM_CLOCK.monotonic())
     deliverer(handler).work_on(attempt, run)
     return run
 

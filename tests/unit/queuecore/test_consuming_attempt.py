@@ -41,7 +41,8 @@ class Walk:
         kind = self.random.choice(list(ProcessingStrategyType))
         self.attempt = Attempt(stages, processing_strategy(kind, retries=self.random.randint(0, 2)), self._over)
         self.walkers = [Walker() for _ in range(self.random.randint(1, 3))]
-        self.attempt.runs |= {walker.run for walker in self.walkers}
+        for walker in self.walkers:
+            self.attempt.join(walker.run, 0.0)
         self.now = 0.0
         self.overs = 0
         self.begun: list[Work] = []
@@ -141,7 +142,7 @@ class Walk:
         walker.lane = []
         walker.run = Run()
         if not self.is_closed:
-            self.attempt.runs.add(walker.run)
+            self.attempt.join(walker.run, self.now)
 
     def take_succeeded(self) -> None:
         for work in self.attempt.take_succeeded():
@@ -271,6 +272,13 @@ class TestLanes:
         assert not attempt.is_complete
         assert {work.outcome for work in lane} == {Outcome.NOT_SUBMITTED}
 
+    def test_its_time_begins_when_somebody_works_on_it(self) -> None:
+        """Until then it waits for a thread: that is no message's fault."""
+        attempt = an_attempt(works(0, 1, lane="a"), submit_s=1.0)
+        attempt.join(Run(), 100.0)
+        attempt.join(Run(), 500.0)
+        assert attempt.submit_until == 101.0
+
 
 class TestStages:
     @pytest.mark.parametrize(("processing", "third"), [("SKIP_ALL_FAILURES", 1), ("RETRY_FAILED", 0)])
@@ -292,7 +300,7 @@ class TestTimeouts:
         [work] = lane = works(0)
         attempt = an_attempt(lane, works(1))
         run = Run()
-        attempt.runs.add(run)
+        attempt.join(run, 0.0)
         attempt.next_lane()
         run.current, run.started_at = work, 0.0
         assert attempt.succeed(run, work, (), None)
@@ -304,7 +312,7 @@ class TestTimeouts:
         [work] = lane = works(0)
         attempt = an_attempt(lane)
         run = Run()
-        attempt.runs.add(run)
+        attempt.join(run, 0.0)
         attempt.next_lane()
         context = OpenDelivery(deliverer(print).workplace, work.record, 1)
         run.current, run.context = work, context

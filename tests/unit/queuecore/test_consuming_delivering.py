@@ -140,6 +140,11 @@ class TestTheContext:
         with pytest.raises(QueueError, match="handler has returned"):
             getattr(context, act)(*arguments)
 
+    @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
+    def test_it_is_postponed_by_a_number_of_seconds(self, context: OpenDelivery, seconds: float) -> None:
+        with pytest.raises(QueueError, match="name a number of seconds"):
+            context.postpone(seconds)
+
     def test_it_can_be_cancelled(self, context: OpenDelivery) -> None:
         assert not context.cancelled
         context.cancel()

@@ -12,13 +12,14 @@ from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.context import DeliveryContext
 from queuecore.consuming.marks import FileMarks, Mark, NoMarks
 from queuecore.deadletter.envelope import Stage
+from queuecore.deadletter.policy import DeadLetterPolicy
 from queuecore.messages import Record
 from queuecore.providers.log import LogProvider
 from queuecore.providers.options import ConsumerOptions
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import ProviderPartition
 from tests.processes import Child
-from tests.unit.queuecore.consuming_kit import GROUP, Bench
+from tests.unit.queuecore.consuming_kit import GROUP, NO_RETRY, SEQUENTIAL, Bench, Gate
 
 PLACE = ProviderPartition("in.0", 0)
 
@@ -28,15 +29,15 @@ def marks(tmp_path: Path) -> FileMarks:
     return FileMarks(tmp_path / "marks")
 
 
-def set_and_wait(pipe: Connection, folder: Path, first: int, last: int, alone: bool) -> None:
+def set_and_wait(pipe: Connection, folder: Path, place: ProviderPartition, mark: Mark) -> None:
     """A process that has messages with handlers until it is killed."""
-    FileMarks(folder).open(GROUP, PLACE).set(first, last, alone=alone)
+    FileMarks(folder).open(GROUP, place).set(mark.first, mark.last, alone=mark.alone)
     pipe.send("set")
     pipe.recv()
 
 
-def killed(folder: Path, first: int, last: int, *, alone: bool = False) -> None:
-    with Child(set_and_wait, folder, first, last, alone) as child:
+def killed(folder: Path, first: int, last: int, *, alone: bool = False, place: ProviderPartition = PLACE) -> None:
+    with Child(set_and_wait, folder, place, Mark(first, last, alone)) as child:
         assert child.hear() == "set"
         child.kill()
 
@@ -54,7 +55,7 @@ class TestAMark:
 
     def test_one_whose_process_lives_says_nothing(self, marks: FileMarks, tmp_path: Path) -> None:
         """It is not dead of what it is at: only too slow for its group."""
-        with Child(set_and_wait, tmp_path / "marks", 3, 7, False) as zombie:
+        with Child(set_and_wait, tmp_path / "marks", PLACE, Mark(3, 7, alone=False)) as zombie:
             zombie.hear()
             assert marks.open(GROUP, PLACE).left_behind() is None
             zombie.kill()
@@ -85,6 +86,13 @@ class TestAMark:
         [path] = (tmp_path / "marks").iterdir()
         path.write_bytes(damage + path.read_bytes()[len(damage) :] if damage else b"")
         assert marks.open(GROUP, PLACE).left_behind() is None
+
+    def test_where_none_can_be_kept_that_is_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        (tmp_path / "file").write_text("in the way")
+        mark = FileMarks(tmp_path / "file").open(GROUP, PLACE)
+        mark.set(0, 1, alone=True)
+        assert mark.left_behind() is None
+        assert "a message that kills its process is not found" in caplog.text
 
     def test_without_a_store_there_is_none(self) -> None:
         mark = NoMarks().open(GROUP, PLACE)
@@ -137,3 +145,49 @@ def test_a_message_that_kills_its_worker_is_found_and_given_up(sent: Path) -> No
     story = stories["deadly"]
     assert (story.reason, story.stage) == ("killed_worker", Stage.CRASH)
     assert "the only one under way; find out why before it is replayed" in story.exception_message
+
+
+def test_while_messages_are_suspect_nothing_is_handled_beside_them(
+    marks: FileMarks, tmp_path: Path, wide_bench: Bench
+) -> None:
+    """Else another would be blamed for what one of them does."""
+    for info in wide_bench.infos:
+        killed(tmp_path / "marks", 0, 1, place=info.place)
+    wide_bench.send("a", "b", partition=0)
+    wide_bench.send("x", "y", partition=1)
+    gate = Gate("a", "x")
+    consumption = wide_bench.consume(gate, marks=marks)
+    wait_until(lambda: gate.seen)
+    wait_until(lambda: consumption.counts.polled == 4)
+    wait_until(lambda: consumption.budget.process > 0.05)
+    assert len(gate.seen) == 1
+    gate.open()
+    wide_bench.wait_for_commit(2, partition=0)
+    wide_bench.wait_for_commit(2, partition=1)
+
+
+def test_one_that_killed_is_given_up_only_as_far_as_its_queue_allows(
+    marks: FileMarks, tmp_path: Path, bench: Bench
+) -> None:
+    """It waits in a partition that stands still, and is not handed over then either."""
+    killed(tmp_path / "marks", 1, 1, alone=True)
+    bench.send("bad", "deadly", "good")
+    handled: list[bytes] = []
+
+    def handle(record: Record, context: DeliveryContext) -> None:
+        handled.append(record.data)
+        if record.data == b"bad":
+            raise ValueError("no")
+
+    policy = DeadLetterPolicy(max_count=1)
+    consumption = bench.consume(
+        handle, marks=marks, submit=SEQUENTIAL, processing=NO_RETRY, letters=policy, pack_size=1
+    )
+    wait_until(lambda: consumption.paused)
+    consumption.resume()
+    bench.wait_for_commit(3)
+    assert sorted(handled) == [b"bad", b"good"]
+    assert {data: story.reason for data, story in bench.stories().items()} == {
+        "bad": "failed",
+        "deadly": "killed_worker",
+    }

@@ -80,7 +80,7 @@ class Desk:
 
         assert self.part.attempt is not None
         self.run = Run()
-        self.part.attempt.runs.add(self.run)
+        self.part.attempt.join(self.run, self.now)
         deliverer(handle, self.clock).work_on(self.part.attempt, self.run)
 
     def go_round(self, *failing: int) -> list[int]:
@@ -97,7 +97,7 @@ class Desk:
         assert attempt is not None
         [work, *rest] = attempt.next_lane() or []
         run = Run()
-        attempt.runs.add(run)
+        attempt.join(run, self.now)
         run.behind, run.started_at, run.current = len(rest), self.now, work
         work.deliveries += 1
         self.clock.advance(60.0)
@@ -240,6 +240,16 @@ class TestChanging:
         assert desk.begin() == [0, 1]
         desk.work(0)
         assert desk.seen == [0, 1, 0], "in sequence now"
+
+    def test_a_handler_that_overran_holds_back_its_lane_by_the_new_plan_too(self, make: Make) -> None:
+        desk = make(submit=SEQUENTIAL, processing=NO_RETRY)
+        desk.offer(0, 1, key=b"a")
+        desk.offer(2, key=b"b")
+        desk.begin()
+        desk.overrun()
+        desk.part.conclude(desk.now)
+        desk.part.follow(a_plan(submit=BY_ORIGINATOR, processing=NO_RETRY))
+        assert desk.begin() == [2]
 
     def test_what_was_taken_and_is_not_ours_is_forgotten(self, make: Make) -> None:
         desk = make()

@@ -131,7 +131,7 @@ class Walk:
         attempt, run = self.part.attempt, Run()
         if attempt is None or attempt.is_over:
             return
-        attempt.runs.add(run)
+        attempt.join(run, self.now)
         handler = self._handler(attempt, run, self.random.choice([0, 0.2, 0.6]) if risk is None else risk)
         try:
             deliverer(handler, self.clock).work_on(attempt, run)

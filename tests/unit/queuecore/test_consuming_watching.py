@@ -4,14 +4,21 @@ from dataclasses import fields
 
 import pytest
 
-from queuecore.consuming.counting import ConsumptionCounts, Stopwatch, TimeBudget
+from queuecore.consuming.counting import (
+    MOST_TENANTS,
+    OTHER_TENANTS,
+    ConsumptionCounts,
+    Counter,
+    Stopwatch,
+    TimeBudget,
+)
 from queuecore.consuming.observing import Unobserved
 from queuecore.consuming.partition import PartitionWork
 from queuecore.consuming.stalls import LOOK_EVERY_S, StallDetector
 from queuecore.consuming.work import Work
 from queuecore.errors import ProviderUnavailable
 from queuecore.messages import QueueMessage, Record
-from queuecore.processing import processing_strategy
+from queuecore.processing import Verdict, processing_strategy
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
@@ -83,6 +90,20 @@ class TestCounts:
             "blue": (1, 0),
             "": (1, 0),
         }
+
+    def test_those_of_more_tenants_than_can_be_kept_are_counted_together(self) -> None:
+        counter = Counter()
+        for number in range(MOST_TENANTS + 10):
+            counter.attempt({b"tenant-%d" % number: 1}, Verdict())
+        by_tenant = counter.by_tenant()
+        assert len(by_tenant) == MOST_TENANTS + 1
+        assert by_tenant[OTHER_TENANTS].succeeded == 10
+        assert counter.counts().succeeded == MOST_TENANTS + 10
+
+    def test_an_attempt_in_which_nothing_was_submitted_does_not_count(self) -> None:
+        counter = Counter()
+        counter.attempt({}, Verdict())
+        assert counter.counts() == ConsumptionCounts()
 
     def test_each_is_described(self) -> None:
         doc = ConsumptionCounts.__doc__ or ""
