@@ -148,6 +148,11 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAdminUser"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    # Many things have a state; each kind of state has a name of its own.
+    "ENUM_NAME_OVERRIDES": {
+        f"{name}Enum": f"queueapi.choices.{name}"
+        for name in ("OperationState", "LetterState", "ReplayItemState", "ProcessState", "ConsumerState")
+    },
 }
 
 CELERY = celery_settings(SWITCHYARD)
