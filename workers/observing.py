@@ -10,7 +10,7 @@ from django.db import connections
 from django.utils import timezone
 
 from queueapi.actions.letter_rows import header_id
-from queueapi.actions.outcomes import mark_failed_again, mark_outcomes
+from queueapi.actions.outcomes import mark_dropped, mark_outcomes
 from queuecore.consuming.work import Outcome, Work
 from queuecore.messages import REPLAY_LETTER
 from queuecore.topics import TopicPartitionInfo
@@ -44,7 +44,7 @@ class HostObserver:
         dropped = [work for work in replayed if work.reason and not work.outgoing]
         try:
             mark_outcomes(_letters(handled))
-            mark_failed_again(_letters(dropped))
+            mark_dropped(_letters(dropped))
         finally:
             # The thread is not ours: nobody closes its connection when it ends.
             connections.close_all()

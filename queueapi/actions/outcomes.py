@@ -25,6 +25,12 @@ def mark_failed_again(failed: Iterable[UUID]) -> int:
     return _decide(failed, LetterState.FAILED_AGAIN, ReplayItemState.FAILED)
 
 
+def mark_dropped(dropped: Iterable[UUID]) -> int:
+    """The messages that these letters were sent as were given up and written nowhere: the letters are all there is of
+    them, and open again. As `mark_outcomes`."""
+    return _decide(dropped, LetterState.OPEN, ReplayItemState.FAILED)
+
+
 def _decide(letter_ids: Iterable[UUID], letter_state: LetterState, item_state: ReplayItemState) -> int:
     with transaction.atomic():
         changed = change_states(letter_ids, LetterState.REPLAYING, letter_state)

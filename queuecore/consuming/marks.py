@@ -44,6 +44,12 @@ class PartitionMark(Protocol):
     def left_behind(self) -> Mark | None:
         """What a process that is gone was at, when this one took over."""
 
+    def claim(self) -> bool:
+        """Whether a suspect of this partition may be handled now: of all partitions of a process, one at a time, so
+        that no other is blamed. Held until `release`."""
+
+    def release(self) -> None: ...
+
     def set(self, first: int, last: int, *, alone: bool) -> None: ...
 
     def clear(self) -> None:
@@ -65,6 +71,11 @@ class NoMark:
     def left_behind(self) -> Mark | None:
         return None
 
+    def claim(self) -> bool:
+        return True
+
+    def release(self) -> None: ...
+
     def set(self, first: int, last: int, *, alone: bool) -> None: ...
 
     def clear(self) -> None: ...
@@ -83,20 +94,24 @@ class FileMarks:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
+        # Held while a suspect is handled.
+        self._suspect = threading.Lock()
 
     def open(self, group: str, place: ProviderPartition) -> PartitionMark:
         name = hashlib.sha256(f"{group}\n{place.topic}\n{place.partition}".encode()).hexdigest()[:32]
         try:
             with self._lock:
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return _FileMark(self._folder / f"{name}.mark")
+            return _FileMark(self._folder / f"{name}.mark", self._suspect)
         except OSError as error:
             logger.warning("%s has no mark, so that a message that kills its process is not found: %s", place, error)
             return NoMark()
 
 
 class _FileMark:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, suspect: threading.Lock) -> None:
+        self._suspect = suspect
+        self._has_claim = False
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if os.fstat(descriptor).st_size < _SIZE:
@@ -111,6 +126,15 @@ class _FileMark:
     def left_behind(self) -> Mark | None:
         return self._left_behind
 
+    def claim(self) -> bool:
+        self._has_claim = self._has_claim or self._suspect.acquire(blocking=False)
+        return self._has_claim
+
+    def release(self) -> None:
+        if self._has_claim:
+            self._has_claim = False
+            self._suspect.release()
+
     def set(self, first: int, last: int, *, alone: bool) -> None:
         mark = self._owner + _RANGE.pack(first, last, alone)
         self._page[:] = mark + _CHECKSUM.pack(zlib.crc32(mark))
@@ -121,6 +145,7 @@ class _FileMark:
             self._page[:] = _NOTHING
 
     def close(self) -> None:
+        self.release()
         self._page.close()
 
     def _read(self) -> Mark | None:

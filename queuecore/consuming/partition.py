@@ -175,6 +175,7 @@ class PartitionWork:
         """The attempt is over: what becomes of its messages. What was finished before is not told again."""
         attempt, attempted = self.attempt, self._attempted
         self.attempt, self._attempted = None, ()
+        self._mark.release()
         if attempt is not None and attempt.is_complete and not self._has_early and len(self._open) == len(attempted):
             # As it is nearly always.
             self._open = []
@@ -294,10 +295,11 @@ class PartitionWork:
         return selected
 
     def _only(self, work: Work) -> list[Work]:
-        """One message at a time while messages are suspect."""
+        """One message at a time while messages are suspect, and one of all that the process has."""
         if work.record.offset > self._suspect_until:
             self._suspect_until = -1
-        return [work]
+            return [work]
+        return [work] if self._mark.claim() else []
 
     def _attempt(self, selected: list[Work]) -> Attempt:
         plan = self.plan

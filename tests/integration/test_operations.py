@@ -11,6 +11,7 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.choices import OperationState
 from queueapi.errors import AlreadyFinal
 from queueapi.models import AuditEntry, Operation
+from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import wait_until
 from workers.operations import runner
 from workers.operations.run import LeaseLost, NotYet, OperationRun
@@ -225,6 +226,15 @@ def test_a_heart_that_finds_another_owner_stops_the_runner(counting, monkeypatch
     counting.between = robbed
     operation = finished(start())
     assert (operation.lease_owner, operation.done) == ("somebody else", 0)
+
+
+def test_one_whose_heart_has_not_beaten_for_a_lease_has_lost_it(counting) -> None:
+    clock = ManualClock()
+    run = OperationRun(start(), clock)
+    clock.advance(actions.LEASE.total_seconds() - 1)
+    assert not is_lost(run)
+    clock.advance(1)
+    assert is_lost(run)
 
 
 def is_lost(run: OperationRun) -> bool:

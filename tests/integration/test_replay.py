@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
-from queueapi.actions.outcomes import mark_failed_again, mark_outcomes
+from queueapi.actions.outcomes import mark_dropped, mark_failed_again, mark_outcomes
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replay_collecting import LetterCollector
 from queueapi.actions.replays import (
@@ -456,6 +456,20 @@ class TestOutcomes:
         replay.refresh_from_db()
         assert (replay.succeeded, replay.failed) == (3, 1)
         assert states(letters) == "EEEfrr"
+
+    def test_one_that_was_given_up_without_a_letter_is_open_again(self, queue, letters) -> None:
+        replay = ran(start_replay(SYSTEM, letters))
+        assert mark_dropped(letters[:2]) == 2
+        replay.refresh_from_db()
+        assert replay.failed == 2
+        assert states(letters) == "oorrrr"
+        assert ran(start_replay(SYSTEM, letters[:2])).sent == 2, "the letters are all there is of their messages"
+
+    def test_one_that_comes_before_the_letter_was_sent_does_not_keep_the_replay_going(self, queue, letters) -> None:
+        replay = start_replay(SYSTEM, letters)
+        mark_outcomes(letters[:1])
+        replay = ran(replay)
+        assert (replay.sent, replay.operation.state) == (5, "succeeded")
 
     def test_what_nobody_replays_has_none(self, queue, letters) -> None:
         assert mark_outcomes([*letters, uuid4()]) == 0

@@ -11,6 +11,8 @@ from queuecore.providers.base import QueueProducer
 from queuecore.sending import Addressed
 
 _LOOK_AGAIN_S: Final = 1.0
+# How many messages are sent between two looks whether to go on.
+_LOOK_EVERY: Final = 100
 
 
 def send_all(
@@ -18,9 +20,11 @@ def send_all(
 ) -> dict[int, QueueError]:
     """Send these in order and wait until each has its answer, however long that takes: the errors, by place in the
     sequence. Ends at the first that the producer does not take, so that none overtakes it. `meanwhile` is called now
-    and then while it waits, and what it raises ends the waiting."""
+    and then, from the beginning, and what it raises ends the sending and the waiting."""
     answers = _Answers(len(outgoing))
     for number, (info, message) in enumerate(outgoing):
+        if number % _LOOK_EVERY == 0:
+            meanwhile()
         try:
             producer.send(info, message, partial(answers.take, number))
         except QueueError as error:

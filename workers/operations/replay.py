@@ -73,7 +73,11 @@ class ReplayKind:
             if allowed <= 0:
                 self._await_outcomes(run, replay)
             elif self._is_time(pace):
-                pace.sent(sender.send(min(allowed, pace.portion(CHUNK))))
+                sent = sender.send(min(allowed, pace.portion(CHUNK)))
+                if not sent:
+                    # Nothing is left to be sent, whatever the count says: some had their outcome before their turn.
+                    return
+                pace.sent(sent)
 
     def _is_time(self, pace: Pace) -> bool:
         """Whether to send now. Else some of the time until then has passed: who wants to cancel is not kept waiting."""

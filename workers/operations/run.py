@@ -13,6 +13,7 @@ from django.db import connections
 from queueapi.actions.operations import LEASE, extend_lease, log_operation, record_progress
 from queueapi.choices import OperationState
 from queueapi.models import Operation
+from queuecore.clock import SYSTEM_CLOCK, Clock
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +44,11 @@ class NotYet(Exception):
 class OperationRun:
     """One runner's turn. The lease is kept by a thread of its own, so that nothing that takes long can lose it."""
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation, clock: Clock = SYSTEM_CLOCK) -> None:
         self.operation = operation
         self._is_lost = threading.Event()
+        self._extended_at = clock.monotonic()
+        self._clock = clock
 
     @contextmanager
     def holding_lease(self) -> Iterator[None]:
@@ -79,8 +82,8 @@ class OperationRun:
             raise Paused
 
     def check_lease(self) -> None:
-        """LeaseLost where the heart has noticed it. Asks nobody."""
-        if self._is_lost.is_set():
+        """LeaseLost where the heart has noticed it, or has not beaten for as long as the lease lasts. Asks nobody."""
+        if self._is_lost.is_set() or self._clock.monotonic() - self._extended_at >= LEASE.total_seconds():
             raise LeaseLost
 
     def log(self, text: str) -> None:
@@ -95,8 +98,11 @@ class OperationRun:
 
     def _extend(self) -> None:
         """A database that is away is asked again: the lease outlasts several beats."""
+        asked_at = self._clock.monotonic()
         try:
-            if not extend_lease(self.operation):
+            if extend_lease(self.operation):
+                self._extended_at = asked_at
+            else:
                 self._is_lost.set()
         except DatabaseError as error:
             logger.warning("could not extend the lease of operation %s, will try again: %s", self.operation.id, error)

@@ -94,6 +94,17 @@ class TestAMark:
         assert mark.left_behind() is None
         assert "a message that kills its process is not found" in caplog.text
 
+    def test_of_all_partitions_one_has_a_suspect_under_way(self, marks: FileMarks) -> None:
+        first, second = marks.open(GROUP, PLACE), marks.open(GROUP, ProviderPartition("in.0", 1))
+        assert first.claim()
+        assert first.claim(), "it has it already"
+        assert not second.claim()
+        first.release()
+        first.release()
+        assert second.claim()
+        second.close()
+        assert first.claim(), "who is given another partition lets go of it"
+
     def test_without_a_store_there_is_none(self) -> None:
         mark = NoMarks().open(GROUP, PLACE)
         mark.set(0, 1, alone=True)
