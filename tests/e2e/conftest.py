@@ -11,9 +11,9 @@ from tests.services import require_or_skip
 from tests.system import RunningSystem
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
-    """The demo, running for all browser tests."""
+    """The demo, running for all browser tests, and no longer: others want the machine."""
     if shutil.which("java") is None:
         require_or_skip("Java 17 is not installed, so Spark cannot compute the lag; install openjdk-17-jre-headless")
     with RunningSystem(tmp_path_factory.mktemp("demo"), "--demo") as system:

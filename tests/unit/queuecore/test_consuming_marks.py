@@ -87,23 +87,22 @@ class TestAMark:
         path.write_bytes(damage + path.read_bytes()[len(damage) :] if damage else b"")
         assert marks.open(GROUP, PLACE).left_behind() is None
 
+    def test_one_suspect_of_a_process_is_handled_at_a_time(self, marks: FileMarks) -> None:
+        first, second = marks.open(GROUP, PLACE), marks.open("another", PLACE)
+        assert first.claim()
+        assert first.claim()
+        assert not second.claim()
+        second.release()
+        assert not second.claim(), "it is not its to release"
+        first.close()
+        assert second.claim()
+
     def test_where_none_can_be_kept_that_is_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         (tmp_path / "file").write_text("in the way")
         mark = FileMarks(tmp_path / "file").open(GROUP, PLACE)
         mark.set(0, 1, alone=True)
         assert mark.left_behind() is None
         assert "a message that kills its process is not found" in caplog.text
-
-    def test_of_all_partitions_one_has_a_suspect_under_way(self, marks: FileMarks) -> None:
-        first, second = marks.open(GROUP, PLACE), marks.open(GROUP, ProviderPartition("in.0", 1))
-        assert first.claim()
-        assert first.claim(), "it has it already"
-        assert not second.claim()
-        first.release()
-        first.release()
-        assert second.claim()
-        second.close()
-        assert first.claim(), "who is given another partition lets go of it"
 
     def test_without_a_store_there_is_none(self) -> None:
         mark = NoMarks().open(GROUP, PLACE)

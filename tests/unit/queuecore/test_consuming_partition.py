@@ -33,9 +33,18 @@ class Noted:
     found: Mark | None = None
     mark: Mark | None = None
     is_closed: bool = False
+    is_free: bool = True
+    has_claim: bool = False
 
     def left_behind(self) -> Mark | None:
         return self.found
+
+    def claim(self) -> bool:
+        self.has_claim = self.is_free
+        return self.is_free
+
+    def release(self) -> None:
+        self.has_claim = False
 
     def set(self, first: int, last: int, *, alone: bool) -> None:
         self.mark = Mark(first, last, alone)
@@ -300,6 +309,18 @@ class TestAfterACrash:
             Mark(4, 4, alone=False),
         ]
         assert desk.part.take_killer() is None
+
+    def test_a_suspect_waits_while_another_of_its_process_is_handled(self, make: Make) -> None:
+        desk = make(found=Mark(0, 0, alone=False))
+        desk.offer(0)
+        desk.mark.is_free = False
+        assert desk.begin() == []
+        desk.mark.is_free = True
+        assert desk.begin() == [0]
+        assert desk.mark.has_claim
+        desk.work()
+        desk.part.conclude(desk.now)
+        assert not desk.mark.has_claim
 
     @pytest.mark.parametrize("first", [0, 1])
     def test_the_one_that_was_alone_is_not_handed_over_again(self, make: Make, first: int) -> None:
