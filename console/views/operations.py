@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from console.access import actor_of
 from console.filters import OperationFilter
 from console.lists import ListPage, Sort
 from console.live import render_live
+from queueapi.actions.actor import Actor
 from queueapi.actions.operations import cancel_operation, pause_operation, resume_operation
 from queueapi.choices import LetterState, OperationState
 from queueapi.errors import ActionError
@@ -52,37 +54,31 @@ def show_operation(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
-    operation = get_object_or_404(Operation, pk=pk)
-    try:
-        cancel_operation(actor_of(request), operation.pk)
-    except ActionError as error:
-        messages.error(request, f"Not cancelled: {error.message}.")
-    else:
-        messages.success(request, "Cancelling: what runs stops at its next step.")
-    return redirect("operation", pk=operation.pk)
+    return _do(request, pk, cancel_operation, "Cancelling: what runs stops at its next step.", "Not cancelled")
 
 
 @require_POST
 def pause(request: HttpRequest, pk: UUID) -> HttpResponse:
-    operation = get_object_or_404(Operation, pk=pk)
-    try:
-        pause_operation(actor_of(request), operation.pk)
-    except ActionError as error:
-        messages.error(request, f"Not paused: {error.message}.")
-    else:
-        messages.success(request, "Pausing: what runs stops at its next step, and waits until it is resumed.")
-    return redirect("operation", pk=operation.pk)
+    done = "Pausing: what runs stops at its next step, and waits until it is resumed."
+    return _do(request, pk, pause_operation, done, "Not paused")
 
 
 @require_POST
 def resume(request: HttpRequest, pk: UUID) -> HttpResponse:
+    return _do(request, pk, resume_operation, "It goes on where it stopped.", "Not resumed")
+
+
+def _do(
+    request: HttpRequest, pk: UUID, act: Callable[[Actor, UUID], Operation], done: str, refused: str
+) -> HttpResponse:
+    """Back to the operation's page, which says what came of it."""
     operation = get_object_or_404(Operation, pk=pk)
     try:
-        resume_operation(actor_of(request), operation.pk)
+        act(actor_of(request), operation.pk)
     except ActionError as error:
-        messages.error(request, f"Not resumed: {error.message}.")
+        messages.error(request, f"{refused}: {error.message}.")
     else:
-        messages.success(request, "It goes on where it stopped.")
+        messages.success(request, done)
     return redirect("operation", pk=operation.pk)
 
 
