@@ -20,8 +20,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
         yield system
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """One for all browser tests, and no longer: while it is open, an event loop runs in the tests' thread."""
     path = browser_path()
     if path is None:
         require_or_skip("Chromium is not installed; install the package chromium")
