@@ -67,7 +67,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(steps)
 def test_counters_are_right_whatever_is_changed(queue, steps) -> None:
     DeadLetterTally.objects.all().delete()

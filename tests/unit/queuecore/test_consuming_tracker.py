@@ -60,7 +60,7 @@ class Tracking(RuleBasedStateMachine):
 
 
 TestTracking = Tracking.TestCase
-TestTracking.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestTracking.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 def test_a_watermark_passes_no_message_that_is_open() -> None:

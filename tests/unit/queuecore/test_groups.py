@@ -305,4 +305,4 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 TestGroups = GroupMachine.TestCase
-TestGroups.settings = settings(deadline=None, max_examples=100, stateful_step_count=30)
+TestGroups.settings = settings(max_examples=100, stateful_step_count=30)

@@ -381,5 +381,5 @@ class LogMachine(RuleBasedStateMachine):
         assert found == {offset: one[:3] for offset, one in wanted.items()}
 
 
-LogMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+LogMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=30)
 TestLogIsAList = LogMachine.TestCase
