@@ -75,6 +75,10 @@ class RunningSystem:
             raise AssertionError(f"`manage.py up` ended with {self.process.returncode}:\n{self.output()}")
         return "Switchyard is ready" in self.output()
 
+    def wait_for_demo(self) -> None:
+        """Until the demo's rule engine works on messages, and no longer the handler that a new installation has."""
+        wait_until(lambda: self.request("GET", "dead-letters?text=demo.rule_engine")["results"])
+
     def output(self) -> str:
         return self.log.read_text(errors="replace")
 

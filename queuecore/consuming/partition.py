@@ -147,7 +147,9 @@ class PartitionWork:
             selected = new
         else:
             self._open.extend(new)
-            self._catch_killer()
+            if self._catch_killer():
+                # The mark stays its own until its letter is stored: else it would have to be found again.
+                return None
             selected = self._select(now, paused_tenants)
         if not selected:
             return None
@@ -167,7 +169,7 @@ class PartitionWork:
 
     def take_killer(self) -> Work | None:
         """The message that was alone with its handler when an earlier process was killed, once it was read: it is not
-        handed over again."""
+        handed over again, and nothing else is before the caller has taken it."""
         caught, self._caught = self._caught, None
         return caught
 
@@ -265,14 +267,15 @@ class PartitionWork:
         plan = self.plan
         return plan.processing.retries_pack or plan.submit.holds_all or self._bytes >= plan.max_open_bytes
 
-    def _catch_killer(self) -> None:
+    def _catch_killer(self) -> bool:
         if self._killer < 0:
-            return
+            return False
         self._caught = next((work for work in self._open if work.record.offset == self._killer), None)
         if self._caught is not None:
             self._killer = -1
             self.finish([self._caught])
             self._open.remove(self._caught)
+        return self._caught is not None
 
     def _select(self, now: float, paused_tenants: Collection[str]) -> list[Work]:
         """What is due, less what is behind something that is not."""

@@ -260,7 +260,6 @@ class Stay:
                 raise
         if (killer := part.take_killer()) is not None:
             self._give_up_killer(part, killer, now)
-            # The next may kill the process as well, and then this one would have to be found again.
             self._settle()
         if attempt is not None:
             if self._takes_no_more:

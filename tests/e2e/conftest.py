@@ -17,6 +17,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
     if shutil.which("java") is None:
         require_or_skip("Java 17 is not installed, so Spark cannot compute the lag; install openjdk-17-jre-headless")
     with RunningSystem(tmp_path_factory.mktemp("demo"), "--demo") as system:
+        system.wait_for_demo()
         yield system
 
 

@@ -20,7 +20,7 @@ def system(tmp_path_factory, kafka_service, postgres_service, redis_service):
     services = (kafka_service, postgres_service, redis_service)
     environment = {name: value for service in services for name, value in service.environment().items()}
     with RunningSystem(tmp_path_factory.mktemp("stack"), "--demo", environment=environment) as running:
-        wait_until(lambda: "Core" in {queue["name"] for queue in running.get_all("queues")})
+        running.wait_for_demo()
         yield running
 
 

@@ -83,6 +83,7 @@ def test_a_message_that_kills_its_worker_is_put_aside_and_the_rest_goes_on(insta
         assert deaths <= 2, "one time to become suspect, one time alone"
     with Worker(installation):
         wait_until(lambda: installation.committed() == 3)
-    assert installation.letters() == [b"poison"]
+    # More than one where the worker was stopped between the letter and the commit.
+    assert set(installation.letters()) == {b"poison"}
     assert installation.times("begin")["poison"] == deaths
     assert installation.times("end")["after"] == 1

@@ -18,7 +18,7 @@ CHILDREN = ("consumer", "web", "tasks", "beat", "spark")
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory):
     with RunningSystem(tmp_path_factory.mktemp("killed"), "--demo") as running:
-        wait_until(lambda: "Core" in {queue["name"] for queue in running.get_all("queues")})
+        running.wait_for_demo()
         yield running
 
 

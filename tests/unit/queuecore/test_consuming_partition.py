@@ -334,6 +334,14 @@ class TestAfterACrash:
         assert handed_over == [offset for offset in range(first, 3) if offset != 1]
         assert desk.part.is_idle
 
+    def test_until_that_one_is_taken_its_mark_is_not_replaced(self, make: Make) -> None:
+        desk = make(found=Mark(0, 0, alone=True))
+        desk.offer(0, 1)
+        assert desk.begin() == []
+        assert desk.mark.mark is None, "what was found stays as it is"
+        assert desk.part.take_killer() is not None
+        assert desk.begin() == [1]
+
     def test_one_that_only_waits_to_be_tried_again_is_not_blamed(self, make: Make) -> None:
         desk = make(found=Mark(0, 1, alone=False))
         desk.offer(0, 1)
