@@ -25,7 +25,7 @@ def load_handlers() -> None:
     for module in (*_SHIPPED, *config().handlers):
         try:
             importlib.import_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             _problems[module] = f"{type(error).__name__}: {error}"
             logger.error("the handlers of %s cannot be loaded: %s", module, _problems[module], exc_info=error)
         else:

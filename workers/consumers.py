@@ -193,7 +193,8 @@ class HostedConsumer:
                 observer=self._observer,
                 marks=equipment.marks,
             )
-        except Exception as error:
+        except BaseException as error:
+            # Also where somebody's handler would have the process exit: only its queue stands still.
             self._stand_still(error)
             return
         consumption.hold(self._holds())
@@ -219,7 +220,7 @@ class HostedConsumer:
         if ended.error is not None:
             self._stand_still(ended.error)
 
-    def _stand_still(self, error: Exception) -> None:
+    def _stand_still(self, error: BaseException) -> None:
         if isinstance(error, UnknownTopic):
             self._equipment.topics.miss()
         pause_s, reason = self._backoff.failed(), told(error)

@@ -114,9 +114,10 @@ class ConsumerHost:
             while not self._stopping.is_set():
                 self._look()
                 self._stopping.wait(RECONCILE_S)
-        except Exception as error:
+        except BaseException as error:
+            # Whatever it is: a worker without this thread must not look alive.
             logger.exception("the consumer host failed")
-            self._on_death(f"consumer host: {error}")
+            self._on_death(f"consumer host: {told(error)}")
         finally:
             connections.close_all()
 

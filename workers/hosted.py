@@ -62,6 +62,6 @@ class Hosted:
         self._stopping.wait(pause_s)
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """What went wrong, in one line."""
     return error.message if isinstance(error, QueueError) else f"{type(error).__name__}: {' '.join(str(error).split())}"

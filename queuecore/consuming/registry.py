@@ -133,7 +133,7 @@ def _loaded(point: EntryPoint) -> Callable[..., object]:
         return cast(Callable[..., object], point.load())
     except QueueError as error:
         reason = error.message
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
     raise UnknownHandler(
         f"the handler {point.name!r} ({source}) cannot be loaded: {reason}; mend or uninstall the package",

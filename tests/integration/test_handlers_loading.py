@@ -40,13 +40,16 @@ def test_the_settings_name_more(tmp_path: Path, settings) -> None:
     assert check_handlers(None) == []
 
 
-def test_a_module_that_cannot_be_imported_is_named_and_the_others_are_there(tmp_path: Path, settings, caplog) -> None:
-    (tmp_path / "broken_of_tests.py").write_text("raise RuntimeError('no price list')")
+@pytest.mark.parametrize("kind", ["RuntimeError", "SystemExit"])
+def test_a_module_that_cannot_be_imported_is_named_and_the_others_are_there(
+    tmp_path: Path, settings, caplog, kind
+) -> None:
+    (tmp_path / "broken_of_tests.py").write_text(f"raise {kind}('no price list')")
     (tmp_path / "other_of_tests.py").write_text(MODULE.format(name="test.other"))
     settings.SWITCHYARD = replace(settings.SWITCHYARD, handlers=("broken_of_tests", "other_of_tests"))
     load_handlers()
     check_handler("test.other")
-    assert "the handlers of broken_of_tests cannot be loaded: RuntimeError: no price list" in caplog.text
+    assert f"the handlers of broken_of_tests cannot be loaded: {kind}: no price list" in caplog.text
     (problem,) = check_handlers(None)
     assert isinstance(problem, django_checks.Error)
     assert problem.id == "queueapi.E001"

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,7 +17,7 @@ from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import ConsumerState
 from queueapi.models import ConsumerStanding, DeadLetter, Pause, Queue, ServiceInstance
-from queuecore.consuming.context import DeliveryContext
+from queuecore.consuming.context import DeliveryContext, MessageHandler
 from queuecore.consuming.handlers import handler
 from queuecore.hashing import partition_of
 from queuecore.messages import Record
@@ -54,6 +55,16 @@ def handle(record: Record, context: DeliveryContext) -> None:
 @handler("test.host.other")
 def handle_otherwise(record: Record, context: DeliveryContext) -> None:
     _desk.handled.append(b"other " + record.data)
+
+
+@dataclass(frozen=True, slots=True)
+class NoOptions:
+    """What is decorated is called for each queue, as it has options."""
+
+
+@handler("test.host.exiting", options=NoOptions)
+def exit_when_made(options: NoOptions) -> MessageHandler:
+    raise SystemExit("as asked")
 
 
 @pytest.fixture
@@ -319,6 +330,28 @@ def test_a_queue_whose_configuration_is_broken_waits_until_it_is_mended(
     assert caplog.text.count("Hosted[0] stands still") == 1
     change_queue(SYSTEM, queue, handler_options={})
     wait_until(lambda: desk.handled == [b"a"])
+
+
+def test_a_handler_that_would_end_the_process_lets_its_queue_alone_stand_still(
+    installation, queue, desk, hosts
+) -> None:
+    exiting = create_queue(
+        SYSTEM, installation.queue.tenant, name="Exiting", topic="exiting", handler="test.host.exiting"
+    )
+    hosts.start()
+    assert wait_for_state(exiting, ConsumerState.STANDING_STILL).reason == "SystemExit: as asked"
+    publish(queue, installation.tenant, b"a")
+    wait_until(lambda: desk.handled == [b"a"])
+    assert not hosts.deaths
+
+
+def test_whatever_ends_the_hosts_thread_ends_the_worker(installation, hosts, monkeypatch) -> None:
+    def end(*_: object) -> None:
+        raise SystemExit("as asked")
+
+    monkeypatch.setattr(ConsumerHost, "_look", end)
+    hosts.start()
+    wait_until(lambda: hosts.deaths == ["consumer host: SystemExit: as asked"])
 
 
 @pytest.mark.parametrize("field", ["delivery", "submit_strategy", "dlq_on_limit", "service_type"])

@@ -294,6 +294,11 @@ class TestEntryPoints:
         with pytest.raises(UnknownHandler, match=r"'odd'.*cannot be loaded: a handler cannot be called 'a b'"):
             find_handler("odd")
 
+    def test_one_that_would_end_the_process_is_broken_as_others_are(self, tmp_path: Path) -> None:
+        self.install(tmp_path, "exits_c", "raise SystemExit('no licence')", "exiting = exits_c:run")
+        with pytest.raises(UnknownHandler, match=r"'exiting'.*cannot be loaded: SystemExit: no licence"):
+            find_handler("exiting")
+
     def test_two_packages_cannot_have_one_name(self, tmp_path: Path) -> None:
         for name in ("shop_d", "shop_e"):
             self.install(tmp_path, name, "def ship(record, context): ...", f"ship = {name}:ship")
