@@ -33,25 +33,26 @@ class ConsumerHostStep(bootsteps.StartStopStep):
         # Models can be imported only now: Celery has set Django up after this module was loaded.
         from workers.host import ConsumerHost
 
-        self._host = ConsumerHost(service_id(), on_death=_end_worker)
+        self._host = ConsumerHost(service_id(), on_death=_end_worker, gives_way=_is_cold)
         self._host.start()
         logger.info("consumer host %s started in worker %s", service_id(), worker.hostname)
 
     def stop(self, worker: Any) -> None:
         """Warm shutdown (SIGTERM): messages at hand are finished and committed. A SIGQUIT meanwhile ends the wait."""
         if self._host is not None:
-            self._host.stop(gives_way=_is_cold)
+            self._host.stop()
             logger.info("consumer host of %s stopped", worker.hostname)
 
     def terminate(self, worker: Any) -> None:
-        """Cold shutdown (SIGQUIT): at once."""
+        """Cold shutdown (SIGQUIT): at once. Celery comes here only after its next turns; by then the host's own thread
+        has seen to it that nothing more is handed over."""
         if self._host is not None:
             self._host.give_way()
             logger.info("consumer host of %s gave way; what was at hand is delivered again", worker.hostname)
 
 
 def _is_cold() -> bool:
-    """Celery's handler of SIGQUIT sets this, also while steps are being stopped."""
+    """Celery's handler of SIGQUIT sets this at once, also while steps are being stopped."""
     return state.should_terminate not in (None, False)
 
 

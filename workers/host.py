@@ -43,9 +43,17 @@ Key = tuple[UUID, str]
 class ConsumerHost:
     """Consumes every partition of every queue, and enters their dead letters into the index."""
 
-    def __init__(self, service_id: str, on_death: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        service_id: str,
+        on_death: Callable[[str], None],
+        gives_way: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """As soon as `gives_way` says so, nothing more is handed over or waited for: whoever runs the host may be long
+        in coming to stop it."""
         self._service_id = service_id
         self._on_death = on_death
+        self._gives_way = gives_way
         self._stopping = threading.Event()
         self._addresses = QueueAddresses(config().queue.partitions.hash_function_name)
         self._marks = FileMarks(config().folder("marks"))
@@ -64,9 +72,9 @@ class ConsumerHost:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, gives_way: Callable[[], bool] = lambda: False) -> None:
-        """Nothing more is handed over; what is under way is finished and committed, all at once and under one deadline.
-        As soon as `gives_way` says so, nothing is waited for any more."""
+    def stop(self) -> None:
+        """Nothing more is handed over; what is under way is finished and committed, all at once and under one
+        deadline."""
         deadline = time.monotonic() + DRAIN_S
         self._stopping.set()
         self._stop_all(deadline)
@@ -74,7 +82,7 @@ class ConsumerHost:
         # What its last round began.
         self._stop_all(deadline)
         while not self._wait_for_end(_LOOK_S) and time.monotonic() < deadline + LEAVING_S:
-            if gives_way():
+            if self._gives_way():
                 self._give_way()
                 break
         self._leave()
@@ -92,10 +100,13 @@ class ConsumerHost:
         self._indexing.stop()
 
     def _give_way(self) -> None:
+        self._abandon_all()
+        self._wait_for_end(GIVING_WAY_S)
+
+    def _abandon_all(self) -> None:
         for consumer in self._everyone():
             consumer.abandon()
         self._indexing.stop()
-        self._wait_for_end(GIVING_WAY_S)
 
     def _wait_for_end(self, timeout_s: float) -> bool:
         """Whether everything has ended in this time."""
@@ -113,13 +124,26 @@ class ConsumerHost:
         try:
             while not self._stopping.is_set():
                 self._look()
-                self._stopping.wait(RECONCILE_S)
+                self._rest()
         except BaseException as error:
             # Whatever it is: a worker without this thread must not look alive.
             logger.exception("the consumer host failed")
             self._on_death(f"consumer host: {told(error)}")
         finally:
             connections.close_all()
+
+    def _rest(self) -> None:
+        """Until the next round, with an eye on whether to give way."""
+        until = time.monotonic() + RECONCILE_S
+        while not self._is_over() and time.monotonic() < until:
+            self._stopping.wait(_LOOK_S)
+
+    def _is_over(self) -> bool:
+        """Whether nothing more is to be begun. Who is to give way does so here."""
+        if not self._stopping.is_set() and self._gives_way():
+            self._stopping.set()
+            self._abandon_all()
+        return self._stopping.is_set()
 
     def _look(self) -> None:
         """One round. A database that is away is waited for; what is consumed goes on meanwhile."""
@@ -133,7 +157,7 @@ class ConsumerHost:
         for consumer in self._everyone():
             # Beginning asks the provider, which may take its time: the lease is renewed meanwhile.
             self._tell()
-            if self._stopping.is_set():
+            if self._is_over():
                 return
             consumer.look()
         self._leaving = [one for one in self._leaving if not one.wait_for_end(0)]

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -89,8 +89,8 @@ class Hosts:
         self.deaths: list[str] = []
         self._running: list[ConsumerHost] = []
 
-    def start(self, name: str = "host-1") -> ConsumerHost:
-        host = ConsumerHost(name, on_death=self.deaths.append)
+    def start(self, name: str = "host-1", gives_way: Callable[[], bool] = lambda: False) -> ConsumerHost:
+        host = ConsumerHost(name, on_death=self.deaths.append, gives_way=gives_way)
         host.start()
         self._running.append(host)
         return host
@@ -301,12 +301,35 @@ def test_who_gives_way_waits_for_nothing_and_the_message_comes_again(installatio
 
 
 def test_a_stop_that_takes_too_long_can_be_cut_short(installation, queue, desk, hosts) -> None:
-    host = hosts.start()
+    cold = threading.Event()
+    host = hosts.start(gives_way=cold.is_set)
     publish(queue, installation.tenant, b"wait")
     assert desk.waiting.wait(30)
-    host.stop(gives_way=lambda: True)
+    stopping = threading.Thread(target=host.stop)
+    stopping.start()
+    wait_until(lambda: all(one._is_ending or one._consumption is None for one in host._everyone()))
+    cold.set()
+    stopping.join()
     assert not desk.handled
     desk.gate.set()
+
+
+def test_who_is_to_give_way_does_so_before_anybody_comes_to_stop_it(installation, queue, desk, hosts) -> None:
+    """Celery takes its time."""
+    cold = threading.Event()
+    change_queue(SYSTEM, queue, submit_strategy="SEQUENTIAL")
+    host = hosts.start(gives_way=cold.is_set)
+    for data in (b"wait", b"next"):
+        publish(queue, installation.tenant, data)
+    assert desk.waiting.wait(30)
+    cold.set()
+    wait_until(lambda: all(one.wait_for_end(0) for one in host._everyone()))
+    desk.gate.set()
+    wait_until(lambda: desk.handled == [b"wait"])
+    assert committed(queue, "tb_rule_engine_hosted-consumer-0") is None
+    hosts.start("host-2")
+    wait_until(lambda: desk.handled == [b"wait", b"wait", b"next"])
+    assert not hosts.deaths
 
 
 def test_handlers_that_are_stuck_end_the_worker(installation, queue, desk, hosts) -> None:
