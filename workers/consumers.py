@@ -40,7 +40,7 @@ class Wanted:
     queue_id      whose messages it reads
     options       of its handler
     holds         what is paused of the queue
-    held_because  the reason of a pause, for people
+    held_because  the reason of the pause that would have it stand still, for people
     former        the groups that read the queue when its consumers were divided otherwise
     """
 

@@ -9,6 +9,7 @@ from queueapi.choices import ConsumerState
 from queueapi.models import Pause
 from queuecore.consuming.counting import ConsumptionCounts, TimeBudget
 from queuecore.consuming.holds import Holds
+from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.errors import QueueError
 from queuecore.testing.clock import ManualClock
 from queuecore.topics import SYSTEM_TENANT, TopicPartitionInfo
@@ -16,7 +17,7 @@ from workers.backoff import FIRST_S, LONGEST_S, STEADY_AFTER_S, BackOff
 from workers.hosted import told
 from workers.observing import HostObserver
 from workers.standings import Gauge, StateSince
-from workers.wanting import holds_of
+from workers.wanting import held_because, holds_of
 
 INFOS = [TopicPartitionInfo("main", number) for number in (0, 1)]
 
@@ -111,6 +112,17 @@ def test_pauses_become_holds() -> None:
     rows = [Pause(partition=2), Pause(tenant_id=SYSTEM_TENANT), Pause(partition=0)]
     assert holds_of(rows) == Holds(False, frozenset({str(SYSTEM_TENANT)}), frozenset({0, 2}))
     assert holds_of([*rows, Pause()]).queue
+
+
+def test_a_consumer_is_told_the_reason_of_what_holds_it() -> None:
+    first, other, both = (
+        ConsumptionPlan("main", "group", tuple(infos), "log") for infos in (INFOS[:1], INFOS[1:], INFOS)
+    )
+    rows = [Pause(tenant_id=SYSTEM_TENANT, reason="too noisy"), Pause(partition=1, reason="poison")]
+    assert [held_because(rows, plan) for plan in (first, other, both)] == ["", "poison", "poison"]
+    rows.append(Pause(reason="billing is away"))
+    assert {held_because(rows, plan) for plan in (first, other, both)} == {"billing is away"}
+    assert held_because([], first) == ""
 
 
 def test_an_error_is_told_in_one_line() -> None:
