@@ -19,7 +19,7 @@ _TOLD_OF_IT: Final = ("partitions", "state", "reason", "since", "as_of", "counts
 
 
 def renew_lease(service_id: str, host: str, pid: int, partitions: int) -> None:
-    """Announce a consumer host, or say that it is still there."""
+    """Announce a consumer host, or say that it is still there; also forget those that have been dead for long."""
     now = timezone.now()
     ServiceInstance.objects.update_or_create(
         service_id=service_id,
@@ -34,12 +34,12 @@ def renew_lease(service_id: str, host: str, pid: int, partitions: int) -> None:
             "lease_expires_at": now + LEASE,
         },
     )
+    ServiceInstance.objects.filter(lease_expires_at__lt=now - FORGET_AFTER).delete()
 
 
 def leave(service_id: str) -> None:
-    """A host went away on its own; also forget those that have been dead for long."""
+    """A host went away on its own."""
     ServiceInstance.objects.filter(service_id=service_id).delete()
-    ServiceInstance.objects.filter(lease_expires_at__lt=timezone.now() - FORGET_AFTER).delete()
 
 
 def record_standings(service_id: str, standings: Sequence[ConsumerStanding]) -> None:

@@ -6,9 +6,9 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from queueapi import runtime
-from queueapi.actions.processes import record_standings, renew_lease
+from queueapi.actions.processes import FORGET_AFTER, record_standings, renew_lease
 from queueapi.choices import ConsumerState
-from queueapi.models import AuditEntry, ConsumerStanding, Queue
+from queueapi.models import AuditEntry, ConsumerStanding, Queue, ServiceInstance
 from queuecore.topics import SYSTEM_TENANT
 
 QUEUES = "/api/v1/queues"
@@ -159,6 +159,22 @@ def test_who_consumes_a_queue_and_how_it_is(api, installation) -> None:
     statistics = consumer["statistics"]
     assert (statistics["totalMsgs"], statistics["tmpTimeout"], statistics["failedIterations"]) == (9, 2, 0)
     record_standings("host-1", [])
+    assert api.get(f"{URL}/consumers").json() == []
+
+
+def test_consumers_of_a_host_that_is_gone_are_told_apart_and_forgotten_in_time(api, installation) -> None:
+    renew_lease("host-1", "localhost", 1, 1)
+    standing = ConsumerStanding(
+        queue=installation.queue, consumer_group="c", partitions=[0], state=ConsumerState.RUNNING, since=timezone.now()
+    )
+    record_standings("host-1", [standing])
+    assert [one["alive"] for one in api.get(f"{URL}/consumers").json()] == [True]
+    ServiceInstance.objects.update(lease_expires_at=timezone.now())
+    assert [one["alive"] for one in api.get(f"{URL}/consumers").json()] == [False]
+    renew_lease("host-2", "localhost", 2, 1)
+    assert [one["alive"] for one in api.get(f"{URL}/consumers").json()] == [False]
+    ServiceInstance.objects.filter(service_id="host-1").update(lease_expires_at=timezone.now() - FORGET_AFTER)
+    renew_lease("host-2", "localhost", 2, 1)
     assert api.get(f"{URL}/consumers").json() == []
 
 

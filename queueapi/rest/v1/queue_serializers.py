@@ -73,14 +73,15 @@ class PausingSerializer(ResumeSerializer):
 
 
 class ConsumerSerializer(serializers.ModelSerializer[ConsumerStanding]):
-    """`counts` are of the consumer's life, `statistics` the same as ThingsBoard calls them; `budget` is what each
-    second was spent on."""
+    """Where its host is no longer `alive`, the rest is as it last was. `counts` are of the consumer's life,
+    `statistics` the same as ThingsBoard calls them; `budget` is what each second was spent on."""
 
+    alive = serializers.BooleanField(source="service.is_alive", read_only=True)
     statistics = serializers.DictField(child=serializers.IntegerField(), read_only=True)
 
     class Meta:
         model = ConsumerStanding
         fields = [
-            "service", "queue", "consumer_group", "partitions", "state", "reason", "since", "as_of", "counts",
+            "service", "alive", "queue", "consumer_group", "partitions", "state", "reason", "since", "as_of", "counts",
             "statistics", "handled_per_s", "budget",
         ]  # fmt: skip

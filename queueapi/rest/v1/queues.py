@@ -23,6 +23,7 @@ from queueapi.rest.actors import actor_of
 from queueapi.rest.v1 import queue_serializers as shapes
 from queueapi.rest.v1.paths import FoundByText
 from queueapi.rest.v1.serializers import PublishedSerializer, PublishSerializer
+from queueapi.selectors.consumers import consumers_of
 from queuecore.topics import SYSTEM_TENANT
 
 
@@ -91,7 +92,7 @@ class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
     @action(detail=True, pagination_class=None, filterset_fields=[])
     def consumers(self, *_: Any, **__: Any) -> Response:
         """Who reads the queue, how each is, and what its time goes into."""
-        return Response(shapes.ConsumerSerializer(self.get_object().consumers.all(), many=True).data)
+        return Response(shapes.ConsumerSerializer(consumers_of(self.get_object()), many=True).data)
 
 
 def _given(kind: type[serializers.BaseSerializer[Any]], request: Request, **options: Any) -> Any:
