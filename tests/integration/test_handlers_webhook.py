@@ -22,9 +22,11 @@ from queuecore.consuming.handlers import bind, check_handler
 from queuecore.errors import ConfigurationError, GivenUp
 from queuecore.messages import REPLAY_ID, REPLAY_LETTER, TENANT_ID, Record
 from queuecore.testing.services.certificates import Authority, missing_openssl
+from queuecore.testing.waiting import wait_until
 from queuecore.topics import TopicPartitionInfo
 from tests.integration.web_receiver import Receiver, answer
 from tests.services import require_or_skip
+from workers.handlers import lookup
 from workers.handlers.addresses import AddressRefused, connect, is_open
 from workers.handlers.webhook import Webhook, WebhookFailed, WebhookRefused
 from workers.handlers.webhook_options import WebhookOptions
@@ -269,6 +271,45 @@ class TestTime:
         with pytest.raises(WebhookFailed, match=r"within 0\.\d+ s"):
             send(hook(receiver, timeout_ms=60_000, retries=2), timeout_s=0.2)
         over.set()
+
+
+class TestLookUps:
+    """Of names, by a resolver that is silent for one of them."""
+
+    @pytest.fixture
+    def asked(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+        asked: list[str] = []
+        over = threading.Event()
+
+        def resolve(host: str, port: int, **options: Any) -> Any:
+            asked.append(host)
+            if host.startswith("silent"):
+                over.wait(30)
+            return _always("127.0.0.1")(host, port, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        yield asked
+        over.set()
+        wait_until(lambda: not any(thread.name.startswith("look-up-") for thread in threading.enumerate()))
+
+    @pytest.mark.parametrize("limit", ["timeout_ms", "connect_timeout_ms"])
+    def test_the_limit_holds_for_them_too(self, receiver: Receiver, asked: list[str], limit: str) -> None:
+        webhook = hook(receiver, url=receiver.url(host="silent.test"), **{limit: 100})
+        for _ in range(3):
+            with pytest.raises(WebhookFailed, match=r"the name silent\.test could not be looked up in time"):
+                send(webhook)
+        assert asked == ["silent.test"]
+        send(hook(receiver, url=receiver.url(host="other.test")))
+        assert len(receiver.requests) == 1
+
+    def test_no_more_than_some_are_asked_for_at_once(
+        self, receiver: Receiver, asked: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(lookup, "SIDE_BY_SIDE", 2)
+        for host in ("silent-1.test", "silent-2.test", "other.test"):
+            with pytest.raises(WebhookFailed, match="could not be looked up in time"):
+                send(hook(receiver, url=receiver.url(host=host), timeout_ms=50))
+        assert asked == ["silent-1.test", "silent-2.test"]
 
 
 class TestTls:

@@ -10,6 +10,7 @@ import time
 from typing import Final
 
 from queuecore.errors import GivenUp
+from workers.handlers.lookup import LookUps
 
 _IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -19,6 +20,8 @@ _METADATA: Final = frozenset({ipaddress.ip_address("168.63.129.16")})
 # runs any more, and what is set aside for protocols.
 _CLOSED: Final = tuple(map(ipaddress.ip_network, ("fec0::/10", "192.88.99.0/24", "192.0.0.0/24")))
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+
+_look_ups = LookUps()
 
 
 class AddressRefused(GivenUp):
@@ -63,25 +66,25 @@ def is_name(host: str) -> bool:
 
 def connect(host: str, port: int, *, allow_private: bool, deadline: float) -> socket.socket:
     """A connection to one of the host's addresses, the first that answers before the deadline, in seconds of the
-    monotonic clock. AddressRefused where it has only addresses that are not allowed, or could have none; OSError where
-    none answers."""
+    monotonic clock, which bounds the look-up of its name as well. AddressRefused where it has only addresses that are
+    not allowed, or could have none; OSError where none answers."""
     if not is_name(host):
         raise AddressRefused(f"{host!r} is no name that could be looked up; mend the url")
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    allowed = [one for one in found if allow_private or is_open(str(one[4][0]))]
+    found = _look_ups.addresses(host, port, deadline)
+    allowed = [one for one in found if allow_private or is_open(one.ip)]
     if not allowed:
         raise AddressRefused(
-            f"{host} is at {found[0][4][0]}, which is not on the open network; "
+            f"{host} is at {found[0].ip}, which is not on the open network; "
             "use another host, or allow this one with the option 'allow_private'"
         )
     failure: OSError = TimeoutError(f"no time was left to connect to {host}")
-    for family, kind, protocol, _, address in allowed:
+    for family, kind, protocol, place in allowed:
         if (left_s := deadline - time.monotonic()) <= 0:
             break
         connection = socket.socket(family, kind, protocol)
         try:
             connection.settimeout(left_s)
-            connection.connect(address)
+            connection.connect(place)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             connection.close()

@@ -37,8 +37,9 @@ class WebhookOptions:
     content_type        what they are
     headers             more headers, such as Authorization; never shown again
     secret              signs each request: `whsec_` and base64, or any text of 16 bytes or more; never shown again
-    timeout_ms          for one request, from connecting to the end of its answer; never longer than the queue's own
-    connect_timeout_ms  for connecting, within that
+    timeout_ms          for one request, from looking its host up to the end of its answer; never longer than the
+                        queue's own
+    connect_timeout_ms  for looking up and connecting, within that
     retries             how often a request is repeated at once, before the message counts as failed
     max_response_bytes  how much of an answer is read
     allow_private       whether addresses may be reached that are not on the open network, such as this machine's; only
