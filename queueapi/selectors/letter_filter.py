@@ -138,8 +138,9 @@ def _written(value: Any) -> str:
 
 
 def _text(text: str) -> str | None:
-    """NUL is in no text of PostgreSQL's."""
-    return text if isinstance(text, str) and "\0" not in text else None
+    """NUL is in no text of PostgreSQL's, and half a surrogate pair in none of UTF-8's."""
+    text.encode()
+    return text if "\0" not in text else None
 
 
 def _group(text: str) -> int | None:

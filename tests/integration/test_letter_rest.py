@@ -82,6 +82,14 @@ def test_a_filter_that_makes_no_sense_says_what_would(api, asked, remedy) -> Non
     assert remedy in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("name", ["text", "fingerprint", "reason", "exception_class"])
+def test_half_a_surrogate_pair_is_no_text(api, queue, name) -> None:
+    body = f'{{"filter": {{"{name}": "a\\ud800b"}}, "reason": "x"}}'
+    answer = api.post(f"{URL}/discard", body, content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+    assert "use text" in answer.json()["errors"]["filter"][0]
+
+
 def test_a_letter_is_shown_whole(api, queue) -> None:
     letter = make_letter(queue, raw_key=b"\xff", key=None, headers={"customer": "YWNtZQ=="})
     shown = api.get(f"{URL}/{letter.id}").json()
