@@ -10,7 +10,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from queueapi.actions.letter_groups import enter_groups, note_seen
-from queueapi.actions.letter_rows import LetterRows, to_rows
+from queueapi.actions.letter_rows import LetterRows, is_other_letter, to_rows
 from queueapi.actions.letter_states import TallyKey, count_changes
 from queueapi.actions.outcomes import mark_failed_again
 from queueapi.bulk import insert_rows
@@ -109,7 +109,9 @@ def _assign_owners(rows: Sequence[LetterRows]) -> None:
                 f"the letter names no queue that is known, and {topic} is no queue's; create the queue it is of"
             )
         row.letter["queue_id"] = queue.id
-        row.letter["tenant_id"] = row.tenant_id if row.tenant_id in tenants else queue.only_tenant_id
+        named = row.tenant_id if row.tenant_id in tenants else None
+        # In a queue that is one tenant's alone, a message that names another is that tenant's all the same.
+        row.letter["tenant_id"] = queue.only_tenant_id or named
 
 
 def _queues_by_letter_topic() -> dict[str, Queue]:
@@ -117,13 +119,22 @@ def _queues_by_letter_topic() -> dict[str, Queue]:
 
 
 def _new(drafts: Iterable[Draft]) -> list[Draft]:
-    """Those that are not in the index yet, each once."""
+    """Those that are not in the index yet, each once. Another letter than the one that the index has of a place is
+    quarantined."""
     wanted = {(draft.record.topic, draft.record.partition, draft.record.offset): draft for draft in drafts}
     for (topic, partition), some in _offsets(draft.record for draft in wanted.values()).items():
         between = {"letter_offset__gte": min(some), "letter_offset__lte": max(some)}
         known = DeadLetter.objects.filter(letter_topic=topic, letter_partition=partition, **between)
-        for offset in known.values_list("letter_offset", flat=True):
-            wanted.pop((topic, partition, offset), None)
+        for offset, known_id in known.values_list("letter_offset", "id"):
+            draft = wanted.pop((topic, partition, offset), None)
+            if draft is not None and is_other_letter(draft.record, known_id):
+                _quarantine(
+                    draft.record,
+                    InvalidInput(
+                        f"the index has another letter of this place, {known_id}, so the topic was deleted and made "
+                        "anew; read this one from its topic"
+                    ),
+                )
     return list(wanted.values())
 
 

@@ -67,6 +67,13 @@ def letter_id_of(record: Record) -> UUID:
     return UUID(bytes=time + digest)
 
 
+def is_other_letter(record: Record, known_id: UUID) -> bool:
+    """Whether the letter with this id was at the record's place before: then it was written at another time. Ids that
+    `letter_id_of` did not make tell nothing."""
+    made = letter_id_of(record)
+    return known_id != made and known_id.bytes[6:] == made.bytes[6:]
+
+
 def header_id(record: Record, name: str) -> UUID | None:
     """The id a header holds, or None where it holds something else."""
     return _uuid(text_header(record.headers, name) or "")

@@ -15,7 +15,7 @@ from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import LetterState
-from queueapi.models import DeadLetter, DeadLetterGroup, QuarantinedLetter, Replay
+from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterGroup, QuarantinedLetter, Replay
 from queuecore.deadletter.envelope import PREFIX
 from queuecore.deadletter.fitting import send_letter
 from queuecore.deadletter.writing import LetterWriter
@@ -118,6 +118,25 @@ def test_a_letter_twice_in_one_pack_is_entered_once(letter) -> None:
     assert index_letters([letter(7), letter(7)]) == 1
 
 
+def test_another_letter_at_a_known_place_is_quarantined(letter) -> None:
+    """Its topic was deleted and made anew."""
+    first = letter(7)
+    assert index_letters([first, letter(8)]) == 2
+    another = Record(first.topic, 0, 7, 86_400_000, None, first.headers, b"other")
+    assert index_letters([another, letter(8), letter(9)]) == 1
+    quarantined = QuarantinedLetter.objects.get()
+    assert (quarantined.letter_topic, quarantined.letter_offset) == ("telemetry.dlq", 7)
+    assert "the topic was deleted and made anew" in quarantined.error
+
+
+def test_a_letter_from_before_ids_told_of_its_time_is_known_all_the_same(letter) -> None:
+    index_letters([letter(7)])
+    DeadLetterBody.objects.all().delete()
+    DeadLetter.objects.update(id=uuid4())
+    assert index_letters([letter(7)]) == 0
+    assert not QuarantinedLetter.objects.exists()
+
+
 def test_a_letter_that_names_no_known_queue_belongs_to_its_topics(letter, installation) -> None:
     row = entered(with_headers(letter(), {f"{PREFIX}queue.id": str(uuid4()).encode()}))
     assert row.queue == installation.queue
@@ -132,6 +151,9 @@ def test_a_tenants_own_queue_says_whose_its_letters_are(installation) -> None:
     owner = create_tenant(SYSTEM, "Owner")
     queue = create_queue(SYSTEM, owner, name="Own", topic="own", handler="log")
     row = entered(Record(queue.letter_topic, 0, 0, 0, None, {}, b"data"))
+    assert (row.queue, row.tenant) == (queue, owner)
+    other = create_tenant(SYSTEM, "Other")
+    row = entered(Record(queue.letter_topic, 0, 1, 0, None, {TENANT_ID: str(other.id).encode()}, b"data"))
     assert (row.queue, row.tenant) == (queue, owner)
 
 
