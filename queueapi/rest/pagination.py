@@ -1,13 +1,115 @@
-"""Pages by cursor: steady while rows are added, and as fast on the last page as on the first."""
+"""Pages by cursor: steady while rows are added, and as fast on the last page as on the first.
 
+A cursor names the row that a page begins behind, by all that rows are ordered by. The last of that differs from row to
+row: however many share the rest, none is shown twice or passed over.
+"""
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+from django.core.exceptions import ValidationError
+from django.db.models import Q, QuerySet
+from rest_framework.exceptions import NotFound
 from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.utils.urls import replace_query_param
+
+
+class Place(NamedTuple):
+    """Behind the row with these values, or, backwards, before it."""
+
+    values: list[str]
+    is_backwards: bool
+
+    @classmethod
+    def of(cls, cursor: str) -> "Place":
+        """ValueError, TypeError for what `cursor` did not write, or no database holds."""
+        values, is_backwards = json.loads(urlsafe_b64decode(cursor))
+        if "\0" in "".join(values).encode().decode():
+            raise ValueError("a cursor's values are text without NUL")
+        return cls(values, bool(is_backwards))
+
+    @property
+    def cursor(self) -> str:
+        return urlsafe_b64encode(json.dumps(self).encode()).decode()
 
 
 class NewestFirst(CursorPagination):
     page_size = 50
     max_page_size = 500
     page_size_query_param = "page_size"
-    ordering: str | tuple[str, ...] = "-created_at"
+    ordering: tuple[str, ...] = ("-created_at", "-id")
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: object = None) -> list[Any]:  # noqa: ARG002
+        self._url = request.build_absolute_uri()
+        try:
+            self._place = self._asked_for(request)
+            rows = self._rows(queryset)
+        except (ValueError, TypeError, ValidationError) as error:
+            raise NotFound("this cursor is none of ours; begin without one") from error
+        size = self.get_page_size(request) or self.page_size
+        self._page = list(rows[: size + 1])
+        has_more = len(self._page) > size
+        del self._page[size:]
+        if self._is_backwards:
+            self._page.reverse()
+        self.has_next = self._is_backwards or has_more
+        self.has_previous = has_more if self._is_backwards else self._place is not None
+        self.display_page_controls = self.has_next or self.has_previous
+        return self._page
+
+    def get_next_link(self) -> str | None:
+        return self._link(self._page[-1:], is_backwards=False) if self.has_next else None
+
+    def get_previous_link(self) -> str | None:
+        return self._link(self._page[:1], is_backwards=True) if self.has_previous else None
+
+    @property
+    def _is_backwards(self) -> bool:
+        return self._place is not None and self._place.is_backwards
+
+    def _asked_for(self, request: Request) -> Place | None:
+        cursor = request.query_params.get(self.cursor_query_param)
+        return None if cursor is None else Place.of(cursor)
+
+    def _rows(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        ordering = [_flipped(field) for field in self.ordering] if self._is_backwards else self.ordering
+        rows = queryset.order_by(*ordering)
+        return rows if self._place is None else rows.filter(_behind(ordering, self._place.values))
+
+    def _link(self, beside: Sequence[Any], *, is_backwards: bool) -> str:
+        """To what is beside this row; where the page has none, beside the row that the page itself was to be."""
+        values = [_value(row, field) for row in beside for field in self.ordering]
+        if not values and self._place is not None:
+            values = self._place.values
+        return replace_query_param(self._url, self.cursor_query_param, Place(values, is_backwards).cursor)
+
+
+def _behind(ordering: Sequence[str], position: Sequence[str]) -> Q:
+    """The rows that come after that position in this order. What the first field alone decides is asked for by itself,
+    so that an index can be entered there."""
+    places = list(zip(ordering, position, strict=True))
+    behind = reduce(
+        lambda rest, place: _beyond(*place) | Q(**{place[0].lstrip("-"): place[1]}) & rest,
+        reversed(places[:-1]),
+        _beyond(*places[-1]),
+    )
+    return _beyond(*places[0], or_equal="e") & behind
+
+
+def _beyond(field: str, value: str, or_equal: str = "") -> Q:
+    return Q(**{f"{field.lstrip('-')}__{'lt' if field.startswith('-') else 'gt'}{or_equal}": value})
+
+
+def _flipped(field: str) -> str:
+    return field.removeprefix("-") if field.startswith("-") else f"-{field}"
+
+
+def _value(row: Any, field: str) -> str:
+    return str(reduce(getattr, field.lstrip("-").split("__"), row))
 
 
 class NewestFailureFirst(NewestFirst):
@@ -27,12 +129,14 @@ class NewestReplayFirst(NewestFirst):
 
 
 class InSequence(NewestFirst):
-    ordering = "sequence"
+    """Of one replay."""
+
+    ordering = ("sequence",)
 
 
 class ByName(NewestFirst):
-    ordering = "name"
+    ordering = ("name", "id")
 
 
 class ByPartition(NewestFirst):
-    ordering = ("topic", "partition")
+    ordering = ("topic", "partition", "id")

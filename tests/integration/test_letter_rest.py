@@ -8,8 +8,12 @@ import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
+from queueapi import runtime
+from queueapi.actions.letter_index import index_letters
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, LedgerEntry, QuarantinedLetter
+from queuecore.deadletter.envelope import PREFIX
+from queuecore.messages import Record
 from tests.letters import FAILED_AT, make_letter, make_letters, states_of
 
 URL = "/api/v1/dead-letters"
@@ -39,6 +43,31 @@ def test_letters_are_listed_newest_first_and_page_by_page(api, queue) -> None:
     assert found(first) == letters[:1:-1]
     assert found(api.get(first.json()["next"])) == letters[1::-1]
     assert "payload_base64" not in first.json()["results"][0]
+
+
+def test_however_many_failed_at_once_each_is_on_one_page(api, queue) -> None:
+    story = {f"{PREFIX}failed.at.ms": b"1767225600000"}
+    records = [Record(queue.letter_topic, 0, number, number, None, story, b"") for number in range(1_200)]
+    index_letters(records, runtime.provider().reader())
+    pages = [api.get(URL, {"page_size": 500})]
+    while following := pages[-1].json()["next"]:
+        if len(pages) == 1:
+            # What comes meanwhile moves nothing.
+            newer = make_letter(queue, letter_partition=1, failed_at=FAILED_AT + timedelta(days=365))
+        pages.append(api.get(following))
+    letters = [letter for page in pages for letter in found(page)]
+    assert len(letters) == len(set(letters)) == 1_200
+    back = [pages[-1]]
+    while preceding := back[-1].json()["previous"]:
+        back.append(api.get(preceding))
+    assert [letter for page in reversed(back) for letter in found(page)] == [newer.id, *letters]
+
+
+@pytest.mark.parametrize("cursor", ["", "cD0x", "W10=", "W1siYSIsImIiXSwwXQ==", "W1siXHUwMDAwIiwiYiJdLDBd", "é"])
+def test_a_cursor_of_anothers_making_is_not_found(api, queue, cursor) -> None:
+    make_letter(queue)
+    answer = api.get(URL, {"cursor": cursor})
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
 def test_letters_are_found_by_filters(api, queue, installation) -> None:

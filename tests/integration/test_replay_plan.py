@@ -151,6 +151,15 @@ class TestRest:
         assert api.get(f"{URL}/{replay['id']}").json() == replay
         assert [row["id"] for row in api.get(URL).json()["results"]] == [replay["id"]]
 
+    def test_they_are_listed_page_by_page(self, api, queue) -> None:
+        replays = [api.post(URL, {"letters": [str(letter)]}).json()["id"] for letter in make_letters(queue, 3)]
+        listed, following = [], f"{URL}?page_size=1"
+        while following:
+            page = api.get(following).json()
+            listed += [row["id"] for row in page["results"]]
+            following = page["next"]
+        assert listed == replays[::-1]
+
     def test_named_letters_are_sent_at_once(self, api, queue) -> None:
         letters = make_letters(queue, 3)
         replay = api.post(URL, {"letters": [str(letter) for letter in letters[:2]], "abort_ratio": None}).json()
