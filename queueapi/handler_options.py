@@ -1,12 +1,22 @@
 """What queues configure about their handlers, without showing what is secret in it."""
 
 from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 from queueapi.errors import InvalidInput
 from queueapi.models import Queue
 from queuecore.consuming.handler_options import HIDDEN, hide_secrets, keep_secrets
 from queuecore.consuming.handlers import find_handler
 from queuecore.errors import ConfigurationError, QueueError
+
+
+@runtime_checkable
+class SendsToQueues(Protocol):
+    """Options that name queues which have to be there."""
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """As the queue's tenant sees them."""
 
 
 def shown_options(queue: Queue) -> dict[str, object]:

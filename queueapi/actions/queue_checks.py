@@ -10,13 +10,16 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from queueapi import runtime
 from queueapi.actions.json_checks import check_json
 from queueapi.actions.topic_checks import check_no_confusion, check_topics
+from queueapi.addressing import QueueAddresses
+from queueapi.config import config
 from queueapi.errors import InvalidInput
+from queueapi.handler_options import SendsToQueues
 from queueapi.models import Queue
 from queueapi.plans import consumption_plans
-from queuecore.consuming.handlers import check_handler
+from queuecore.consuming.handlers import check_handler, find_handler
 from queuecore.delivery import Delivery
-from queuecore.errors import ConfigurationError, InvalidName, NotSupported, UnknownHandler
-from queuecore.topics import check_base_topic
+from queuecore.errors import ConfigurationError, InvalidName, NotSupported, UnknownHandler, UnknownQueue
+from queuecore.topics import SYSTEM_TENANT, check_base_topic
 
 # What stored messages and committed offsets depend on.
 IMMUTABLE: Final = ("id", "tenant", "name", "topic", "service_type", "partitions", "created_at")
@@ -44,9 +47,10 @@ def check_queue(queue: Queue) -> None:
     check_topics(queue, provider)
     try:
         check_handler(queue.handler, queue.handler_options, queue.name)
+        _check_targets(queue)
         Delivery.of(queue.delivery, provider.capabilities)
         consumption_plans(queue, "")
-    except (ConfigurationError, NotSupported, UnknownHandler) as error:
+    except (ConfigurationError, NotSupported, UnknownHandler, UnknownQueue) as error:
         raise InvalidInput(f"queue {queue.name}: {error.message}") from error
 
 
@@ -59,6 +63,16 @@ def check_fields(names: Iterable[str]) -> None:
             close = difflib.get_close_matches(name, CHANGEABLE, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are: {', '.join(CHANGEABLE)}"
             raise InvalidInput(f"a queue has no field {name!r}; {hint}")
+
+
+def _check_targets(queue: Queue) -> None:
+    """UnknownQueue where its handler would send to one that its tenant does not see: all it got would be given up."""
+    options = find_handler(queue.handler).read(queue.handler_options)
+    if isinstance(options, SendsToQueues):
+        addresses = QueueAddresses(config().queue.partitions.hash_function_name)
+        addresses.update(Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT]))
+        for name in options.targets:
+            addresses.resolve(queue.tenant_id, name, None)
 
 
 def _check_values(queue: Queue) -> None:

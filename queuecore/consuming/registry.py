@@ -54,17 +54,18 @@ class RegisteredHandler:
 
     def check(self, options: Mapping[str, object], queue: str = "") -> None:
         """ConfigurationError where a queue, of that name if given, cannot have these options."""
-        read = self._read(options)
+        read = self.read(options)
         if queue and isinstance(read, ChecksQueue):
             read.check_queue(queue)
 
     def bind(self, options: Mapping[str, object]) -> MessageHandler:
         """The function for messages. ConfigurationError as `check`."""
-        read = self._read(options)
+        read = self.read(options)
         function = self.function if self.options is None else cast(Callable[..., Any], self.function(read))
         return cast(MessageHandler, function) if self.message is None else _typed(function, self.message)
 
-    def _read(self, options: Mapping[str, object]) -> object:
+    def read(self, options: Mapping[str, object]) -> object:
+        """The options as its code gets them. ConfigurationError lists everything wrong with them."""
         try:
             return read_options(self.options or _NoOptions, options)
         except ConfigurationError as error:

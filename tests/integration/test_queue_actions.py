@@ -6,6 +6,7 @@ from django.db import IntegrityError
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.queues import change_queue, create_queue
+from queueapi.actions.tenants import create_tenant
 from queueapi.errors import InvalidInput
 from queueapi.models import AuditEntry, Queue
 from queueapi.plans import consumption_plans, other_groups
@@ -137,6 +138,17 @@ def test_what_cannot_be_is_refused_with_what_to_enter(installation, wrong, told)
     with pytest.raises(InvalidInput):
         change_queue(OPERATOR, installation.queue, **wrong)
     assert not Queue.objects.filter(name="Own").exists()
+
+
+def test_messages_are_forwarded_only_to_what_the_queues_tenant_sees(installation) -> None:
+    stranger = create_tenant(SYSTEM, "Stranger")
+    create_queue(SYSTEM, stranger, name="Theirs", topic="theirs", handler="log")
+    own = create_queue(SYSTEM, installation.tenant, name="Own", topic="own", handler="log")
+    for target in ("telemetry", "tb_core.notifications.core-1"):
+        change_queue(SYSTEM, own, handler="forward", handler_options={"queue": target})
+    for target, hint in (("telemetri", "did you mean 'telemetry'"), ("Theirs", "there are: own, telemetry")):
+        with pytest.raises(InvalidInput, match=f"queue Own: there is no queue '{target}'; {hint}"):
+            change_queue(SYSTEM, own, handler_options={"queue": target})
 
 
 def test_a_topic_that_kafka_would_take_for_another_is_refused(installation) -> None:

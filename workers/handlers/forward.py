@@ -20,7 +20,7 @@ _OWN_HEADERS: Final = "__queue."
 class ForwardOptions:
     """Where messages go on to.
 
-    queue         its name, as the forwarding queue's tenant sees it
+    queue         its name, as the forwarding queue's tenant sees it; it has to be there first
     keep_headers  whether they go on too; the tenant's always does, those of replays and dead letters never
     """
 
@@ -30,6 +30,10 @@ class ForwardOptions:
     def __post_init__(self) -> None:
         if not self.queue:
             raise ConfigurationError("the option 'queue' is empty; name the queue that messages go on to")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return (self.queue,)
 
     def check_queue(self, queue: str) -> None:
         if queue.lower() == self.queue.lower():
