@@ -80,10 +80,15 @@ class DeadLetter(models.Model):
                     ["group", "state"],
                 )
             ),
-            # Few letters have these: the others cost nothing here.
+            # Few letters have these: the others cost nothing here. What became of a group in a replay is counted from
+            # the index alone.
             *(
-                models.Index(fields=[field], condition=models.Q(**{f"{field}__isnull": False}), name=f"letter_{field}")
-                for field in ("replay", "replay_of", "decision")
+                models.Index(fields=fields, condition=models.Q(**{f"{fields[0]}__isnull": False}), name=name)
+                for name, *fields in (
+                    ("letter_by_replay_group_state", "replay", "group", "state"),
+                    ("letter_replay_of", "replay_of"),
+                    ("letter_decision", "decision"),
+                )
             ),
         ]
         constraints = [

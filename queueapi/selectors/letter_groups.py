@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
-from queueapi.choices import LetterState, ReplayItemState
-from queueapi.models import DeadLetterGroup, DeadLetterTally, Replay, ReplayItem, Tenant
+from queueapi.choices import LetterState
+from queueapi.models import DeadLetter, DeadLetterGroup, DeadLetterTally, Replay, Tenant
 
 GROUPS_SHOWN: Final = 12
 TENANTS_SHOWN: Final = 10
@@ -24,7 +24,8 @@ class TenantHit:
 
 @dataclass(frozen=True, slots=True)
 class ReplayOutcome:
-    """What became of a group's letters in the last replay that had some of them."""
+    """What became of a group's letters in the last replay that had some of them. Those whose message was dropped are
+    open again, and count as neither."""
 
     replay: Replay
     letters: int
@@ -52,14 +53,17 @@ def tenants_hit(group: DeadLetterGroup) -> list[TenantHit]:
 
 
 def last_replay(group: DeadLetterGroup) -> ReplayOutcome | None:
-    """None where its letters were never replayed."""
-    items = ReplayItem.objects.filter(letter__group=group)
-    newest = items.order_by("-pk").select_related("replay__operation").first()
+    """None where its letters were never replayed. As quick for a million letters as an index is read."""
+    members = DeadLetter.objects.filter(group=group)
+    had_some = Exists(members.filter(replay=OuterRef("pk")))
+    newest = Replay.objects.filter(had_some).select_related("operation").order_by("-operation__created_at").first()
     if newest is None:
         return None
-    outcome = items.filter(replay=newest.replay).aggregate(
-        letters=Count("pk"),
-        succeeded=Count("pk", filter=Q(state=ReplayItemState.SUCCEEDED)),
-        failed=Count("pk", filter=Q(state=ReplayItemState.FAILED)),
+    counted = members.filter(replay=newest).order_by().values_list("state").annotate(number=Count("*"))
+    numbers: dict[str, int] = dict(counted)
+    return ReplayOutcome(
+        newest,
+        letters=sum(numbers.values()),
+        succeeded=numbers.get(LetterState.REPLAYED, 0),
+        failed=numbers.get(LetterState.FAILED_AGAIN, 0),
     )
-    return ReplayOutcome(newest.replay, **outcome)

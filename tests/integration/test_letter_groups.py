@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_recount import recount_letters
 from queueapi.actions.letter_states import change_states
+from queueapi.actions.outcomes import mark_dropped, mark_failed_again, mark_outcomes
+from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import LEGAL_LETTER_CHANGES, LetterState
-from queueapi.models import DeadLetter, DeadLetterGroup, DeadLetterTally, Operation, Replay, ReplayItem
+from queueapi.models import DeadLetter, DeadLetterGroup, DeadLetterTally
 from queueapi.selectors import dead_letters as selectors
 from queueapi.selectors.dead_letters import count_letters, is_search_bounded, letters_for_lists
 from queueapi.selectors.letter_filter import LetterFilter
@@ -118,12 +120,13 @@ def test_what_became_of_the_last_replay(queue) -> None:
     letters = make_letters(queue, 3)
     group = DeadLetterGroup.objects.get()
     assert last_replay(group) is None
-    for states in (["failed"], ["succeeded", "failed", "pending"]):
-        replay = Replay.objects.create(operation=Operation.objects.create(kind="replay_letters", summary="Replay"))
-        ReplayItem.objects.bulk_create(
-            ReplayItem(replay=replay, letter_id=letter, sequence=number, state=state)
-            for number, (letter, state) in enumerate(zip(letters, states, strict=False))
-        )
+    others = make_letters(queue, 2, fingerprint="1" * 16)
+    start_replay(SYSTEM, letters[:1])
+    mark_dropped(letters[:1])
+    replay = start_replay(SYSTEM, [*letters, *others])
+    start_replay(SYSTEM, make_letters(queue, 1, fingerprint="2" * 16))
+    mark_outcomes([*letters[:1], *others])
+    mark_failed_again(letters[1:2])
     outcome = last_replay(group)
     assert outcome is not None
     assert (outcome.replay, outcome.letters, outcome.succeeded, outcome.failed) == (replay, 3, 1, 1)
