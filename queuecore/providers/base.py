@@ -221,6 +221,11 @@ class QueueReader(Protocol):
         """Records from `offset` on; empty at the end. OffsetOutOfRange below the beginning, UnknownTopic where
         there is no such partition."""
 
+    def position(self, partition: ProviderPartition) -> int:
+        """Where reading this partition goes on: behind what the last `read` gave, and behind what it left out as
+        aborted or removed. A read that gave nothing stays below the end while a transaction is undecided: what is
+        behind that one cannot be seen yet."""
+
     def close(self) -> None: ...
 
 

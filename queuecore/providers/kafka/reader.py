@@ -30,6 +30,7 @@ class KafkaReader:
         self._clock = clock
         settings = {**connection.options.consumer_properties, **_SETTINGS} | {"isolation.level": options.isolation}
         self._consumer = connection.open(Consumer, settings)
+        self._positions: dict[ProviderPartition, int] = {}
 
     def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
         place = to_kafka(partition, offset)
@@ -40,6 +41,7 @@ class KafkaReader:
                     f"{partition} begins at offset {beginning}; {offset} has been removed by retention",
                     beginning=beginning,
                 )
+            self._positions[partition] = offset
             if offset >= end:
                 return []
             self._consumer.assign([place])
@@ -48,6 +50,9 @@ class KafkaReader:
             raise self._connection.explain(self._cause(error, partition.topic), f"read {partition}") from error
         finally:
             self._consumer.unassign()
+
+    def position(self, partition: ProviderPartition) -> int:
+        return self._positions[partition]
 
     def close(self) -> None:
         self._consumer.close()
@@ -78,6 +83,8 @@ class KafkaReader:
             # `consume` waits until it is full or its time is over, so only the first message may be waited for.
             came = [message, *self._consumer.consume(max_records - len(messages) - 1, 0)]
             for one in (one for one in came if not _is_about_group(one)):
+                # Behind the last message there may be markers of transactions: their end says how far it got.
+                self._positions[partition] = (one.offset() or 0) + (not _is_end(one))
                 at_end = at_end or _is_end(one) or (one.offset() or 0) >= end - 1
                 if not _is_end(one):
                     messages.append(one)

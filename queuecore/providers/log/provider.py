@@ -43,8 +43,23 @@ class LogReader:
         self._catalog = catalog
         self._outcome = outcome
         self._readers: dict[ProviderPartition, PartitionReader] = {}
+        self._positions: dict[ProviderPartition, int] = {}
 
     def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
+        records = self._read(partition, offset, max_records)
+        # What begins at the end is not looked for.
+        self._positions[partition] = max(offset, self._readers[partition].next_offset)
+        return records
+
+    def position(self, partition: ProviderPartition) -> int:
+        return self._positions[partition]
+
+    def close(self) -> None:
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
+
+    def _read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
         if partition in self._readers:
             try:
                 return self._readers[partition].read(offset, max_records)
@@ -53,11 +68,6 @@ class LogReader:
         self._catalog.topic_of(partition)
         self._readers[partition] = PartitionReader(self._root, partition, self._outcome)
         return self._readers[partition].read(offset, max_records)
-
-    def close(self) -> None:
-        for reader in self._readers.values():
-            reader.close()
-        self._readers.clear()
 
 
 class LogProvider:

@@ -26,10 +26,18 @@ MadeT = TypeVar("MadeT", MemoryProducer, MemoryTransactionalProducer, MemoryCons
 class MemoryReader:
     def __init__(self, storage: MemoryStorage) -> None:
         self._storage = storage
+        self._positions: dict[ProviderPartition, int] = {}
 
     def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
         with self._storage.lock:
-            return self._storage.partition(partition).read(offset, max_records)
+            stored = self._storage.partition(partition)
+            records = stored.read(offset, max_records)
+            is_cut = len(records) == max_records
+            self._positions[partition] = records[-1].offset + 1 if is_cut else max(offset, stored.end)
+        return records
+
+    def position(self, partition: ProviderPartition) -> int:
+        return self._positions[partition]
 
     def close(self) -> None:
         """Nothing is kept open."""

@@ -28,6 +28,13 @@ class LookingContract(ContractKit):
             assert [one.data for one in reader.read(place, 10, 100)] == [b"10"]
             assert reader.read(queue[0].place, 0, 100) == []
 
+    def test_a_reader_knows_how_far_it_got(self, provider: Provider, info: TopicPartitionInfo) -> None:
+        send_all(provider, info, *[b"%d" % number for number in range(10)])
+        with closing(provider.reader()) as reader:
+            for offset, records, position in ((0, 4, 4), (4, 100, 10), (10, 100, 10), (2, 3, 5)):
+                reader.read(info.place, offset, records)
+                assert reader.position(info.place) == position
+
     def test_a_reader_says_what_is_not_there(self, provider: Provider, info: TopicPartitionInfo) -> None:
         send_all(provider, info, b"0")
         with closing(provider.reader()) as reader:

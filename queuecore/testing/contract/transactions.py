@@ -62,6 +62,24 @@ class TransactionsContract(ContractKit):
         with pytest.raises(InvalidMessage):
             transactional.check(info, QueueMessage(None, b"x", {"lone \ud800 surrogate": b""}))
 
+    def test_who_read_up_to_the_end_has_seen_all_whatever_transaction_is_open(
+        self, provider: Provider, transactional: TransactionalProducer, info: TopicPartitionInfo
+    ) -> None:
+        def read_whole() -> list[bytes]:
+            """What is there; nothing while some of it is hidden."""
+            with closing(provider.reader()) as reader:
+                [end] = provider.admin().end_offsets([info.place]).values()
+                found = reader.read(info.place, 0, 100)
+                return [record.data for record in found] if reader.position(info.place) >= end else []
+
+        with transactional.begin() as transaction:
+            for _ in range(4):
+                transaction.send(info, QueueMessage(None, bytes(ProducerOptions().max_request_size // 2)))
+            send_all(provider, info, b"beside it")
+            assert read_whole() in ([], [b"beside it"])
+            transaction.abort()
+        assert wait_until(read_whole) == [b"beside it"]
+
     def test_messages_and_offsets_take_effect_together(
         self,
         provider: Provider,
