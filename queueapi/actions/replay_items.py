@@ -3,11 +3,10 @@
 Letters are locked first, as `letter_states` says, then the replay, then its items: nobody waits in a circle.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Count, F, QuerySet
 from django.utils import timezone
 
@@ -34,31 +33,36 @@ def note_collected(replay: Replay) -> None:
 
 
 def begin_chunk(replay: Replay, first: int, last: int, end_offsets: Mapping[ProviderPartition, int]) -> ReplayChunk:
-    """These letters are about to be sent, and their targets end here. Call it in the transaction that checks the lease:
-    two runners must not send the same."""
+    """These letters are about to be sent, and their targets end here. Call it in the transaction that checks the lease,
+    as all that follow: two runners must not send the same, and one that lost its lease must not judge what the other
+    sends."""
     offsets = [[*place, offset] for place, offset in end_offsets.items()]
     return ReplayChunk.objects.create(replay=replay, first_sequence=first, last_sequence=last, end_offsets=offsets)
 
 
-def finish_chunk(chunk: ReplayChunk, sent: int, refused: Mapping[UUID, str]) -> None:
-    """All letters of the chunk were acknowledged, but those that were refused: these are open again. In the transaction
-    that checks the lease."""
-    skip_letters(chunk.replay, refused)
+def finish_chunk(chunk: ReplayChunk, sent: int) -> None:
+    """All letters of the chunk, so many, were acknowledged."""
     Replay.objects.filter(id=chunk.replay_id).update(sent=F("sent") + sent)
     # One whose outcome is known already stays as it is.
     _pending(chunk).update(state=ReplayItemState.SENT, sent_at=timezone.now())
     ReplayChunk.objects.filter(replay=chunk.replay_id).delete()
 
 
-def settle_chunk(chunk: ReplayChunk, arrived: Collection[UUID], uncertain: Mapping[UUID, str]) -> None:
-    """The targets were looked through for a chunk that nobody finished: these letters are there, of those it cannot be
-    known, and all others are still to be sent."""
-    with transaction.atomic():
-        skip_letters(chunk.replay, uncertain)
-        _lock(chunk.replay)
-        _pending(chunk).filter(letter__in=arrived).update(state=ReplayItemState.ARRIVED, sent_at=timezone.now())
-        ReplayChunk.objects.filter(replay=chunk.replay_id).delete()
-        recount(chunk.replay)
+def abandon_chunk(chunk: ReplayChunk, refused: Mapping[UUID, str]) -> None:
+    """Nothing of the chunk was sent. These letters cannot be, and are open again."""
+    skip_letters(chunk.replay, refused)
+    ReplayChunk.objects.filter(replay=chunk.replay_id).delete()
+
+
+def settle_chunk(chunk: ReplayChunk, has_arrived: bool, uncertain: Mapping[UUID, str]) -> None:
+    """The targets were looked through for a chunk that nobody finished: it is there or not, but of these letters that
+    cannot be known. What is not there is still to be sent."""
+    skip_letters(chunk.replay, uncertain)
+    _lock(chunk.replay)
+    if has_arrived:
+        _pending(chunk).update(state=ReplayItemState.ARRIVED, sent_at=timezone.now())
+    ReplayChunk.objects.filter(replay=chunk.replay_id).delete()
+    recount(chunk.replay)
 
 
 def skip_letters(replay: Replay, reasons: Mapping[UUID, str]) -> None:
@@ -77,11 +81,10 @@ def skip_letters(replay: Replay, reasons: Mapping[UUID, str]) -> None:
 
 
 def give_back_letters(replay: Replay, reason: str) -> int:
-    """Open up to a batch of letters that were not sent. How many it were."""
+    """Open up to a batch of letters that were not sent. How many it were. In the transaction that checks the lease."""
     pending = replay.items.filter(state=ReplayItemState.PENDING).order_by("sequence")
-    with transaction.atomic():
-        letter_ids = list(pending.values_list("letter_id", flat=True)[:BATCH])
-        skip_letters(replay, dict.fromkeys(letter_ids, reason))
+    letter_ids = list(pending.values_list("letter_id", flat=True)[:BATCH])
+    skip_letters(replay, dict.fromkeys(letter_ids, reason))
     return len(letter_ids)
 
 

@@ -1,10 +1,12 @@
 """What a replay is, and what it has to do next."""
 
+from uuid import UUID
+
 from django.db.models import QuerySet
 
 from queueapi.choices import ReplayItemState
 from queueapi.config import config
-from queueapi.models import DeadLetter, Queue, Replay, ReplayItem
+from queueapi.models import DeadLetter, Queue, Replay, ReplayChunk, ReplayItem
 from queueapi.replay_messages import Route
 from queueapi.replaying import ReplaySettings, Standing
 from queueapi.selectors.letter_filter import selection_of
@@ -19,6 +21,12 @@ def replays_with_operations() -> QuerySet[Replay]:
 def skipped_items(replay: Replay) -> QuerySet[ReplayItem]:
     """Letters that the replay refused, with the reason."""
     return replay.items.filter(state=ReplayItemState.SKIPPED).order_by("sequence")
+
+
+def letters_of_chunk(chunk: ReplayChunk) -> set[UUID]:
+    between = (chunk.first_sequence, chunk.last_sequence)
+    items = ReplayItem.objects.filter(replay=chunk.replay_id, sequence__range=between)
+    return set(items.values_list("letter_id", flat=True))
 
 
 def chosen_letters(replay: Replay) -> QuerySet[DeadLetter]:

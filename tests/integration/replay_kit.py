@@ -17,22 +17,31 @@ SIGNS = {"replaying": "r", "replayed": "E", "open": "o", "failed_again": "f", "d
 
 
 def make_letters(
-    queue: Queue, count: int, *, partitions: int = 1, key: Key = b"sensor", first: int = 0, **story: object
+    queue: Queue,
+    count: int,
+    *,
+    partitions: int = 1,
+    key: Key = b"sensor",
+    first: int = 0,
+    payload: bytes | None = None,
+    **story: object,
 ) -> list[UUID]:
     """So many of one entity, dealt out to the partitions, in the order in which they failed."""
-    records = [_letter(queue, number % partitions, first + number, key, story) for number in range(count)]
+    records = [_letter(queue, number % partitions, first + number, key, payload, story) for number in range(count)]
     with closing(runtime.provider().reader()) as reader:
         assert index_letters(records, reader) == count
     rows = DeadLetter.objects.filter(queue=queue, letter_offset__gte=first, letter_offset__lt=first + count)
     return list(rows.order_by("letter_offset").values_list("id", flat=True))
 
 
-def _letter(queue: Queue, partition: int, number: int, key: Key, story: dict[str, object]) -> Record:
+def _letter(
+    queue: Queue, partition: int, number: int, key: Key, payload: bytes | None, story: dict[str, object]
+) -> Record:
     told = {"queue_id": queue.id, "exception_class": "ValueError", "failed_at_ms": FAILED_AT_MS + number, **story}
     headers = {f"{PREFIX}{name.replace('_', '.')}": str(value).encode() for name, value in told.items()}
     headers |= {"ts": b"12345678", "__queue.replay.count": b"7", "__queue.replay.group": b"somebody"}
     topic = dead_letter_partition(queue.partition_info(partition)).full_topic_name
-    return Record(topic, partition, number, FAILED_AT_MS, key, headers, b"data %d" % number)
+    return Record(topic, partition, number, FAILED_AT_MS, key, headers, payload or b"data %d" % number)
 
 
 def finished(operation: Operation) -> Operation:

@@ -1,6 +1,10 @@
 """Replays: in order, at their pace, with care, and each letter once."""
 
+import errno
+import os
+from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Self
 from uuid import UUID, uuid4
 
 import pytest
@@ -21,12 +25,14 @@ from queueapi.actions.replays import (
 )
 from queueapi.choices import LetterState, OperationState
 from queueapi.errors import NotReplayable
-from queueapi.models import DeadLetter, DeadLetterEdit, LedgerEntry, Operation, Queue, Replay
+from queueapi.models import DeadLetter, DeadLetterEdit, LedgerEntry, Operation, Queue, Replay, ReplayChunk
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter
-from queuecore.errors import PayloadTooLarge, ProviderUnavailable, UnknownTopic
+from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.hashing import partition_of
-from queuecore.messages import REPLAY_LETTER
+from queuecore.messages import REPLAY_LETTER, QueueMessage
+from queuecore.providers.base import Transaction, TransactionalProducer
+from queuecore.providers.log import LogProvider
 from queuecore.testing.clock import ManualClock
 from tests.integration.replay_kit import (
     finished,
@@ -45,38 +51,71 @@ from workers.operations.replay import ReplayKind
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class FaultyProducer:
-    """The real one, except for letters that it refuses, cannot store, or stores without saying so."""
+class Faults:
+    """What a transaction meets that has one of these letters: the error is seen beforehand, it shows when nothing could
+    be stored, or it hides that all was."""
 
     def __init__(self) -> None:
-        self.refused: dict[UUID, Exception] = {}
-        self.broken: dict[UUID, Exception] = {}
-        self.unsaid: dict[UUID, Exception] = {}
+        self.seen: dict[UUID, QueueError] = {}
+        self.broken: dict[UUID, QueueError] = {}
+        self.unsaid: dict[UUID, QueueError] = {}
 
-    def send(self, info, message, callback) -> None:
-        letter = UUID(message.headers[REPLAY_LETTER].decode())
-        if letter in self.refused:
-            raise self.refused[letter]
-        if letter in self.broken:
-            callback(None, self.broken[letter])
-            return
-        error = self.unsaid.get(letter)
-        runtime.provider().producer().send(
-            info, message, callback if error is None else lambda _metadata, _error: callback(None, error)
-        )
+
+class FaultyProducer:
+    """The real one, with faults."""
+
+    def __init__(self, producer: TransactionalProducer, faults: Faults) -> None:
+        self._producer = producer
+        self._faults = faults
+
+    def begin(self) -> "FaultyTransaction":
+        return FaultyTransaction(self._producer.begin(), self._faults)
+
+    def check(self, info, message) -> None:
+        if error := self._faults.seen.get(letter_of(message)):
+            raise error
+        self._producer.check(info, message)
+
+    def stop(self) -> None:
+        self._producer.stop()
+
+
+class FaultyTransaction:
+    def __init__(self, transaction: Transaction, faults: Faults) -> None:
+        self._transaction = transaction
+        self._faults = faults
+        self._letters: list[UUID] = []
+
+    def send(self, info, message) -> None:
+        self._letters.append(letter_of(message))
+        self._transaction.send(info, message)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        self._raise({**self._faults.seen, **self._faults.broken}, self._transaction.abort)
+        self._raise(self._faults.unsaid, self._transaction.commit)
+        self._transaction.__exit__(kind, error, trace)
+
+    def _raise(self, errors: dict[UUID, QueueError], end: Callable[[], None]) -> None:
+        for letter in self._letters:
+            if letter in errors:
+                end()
+                raise errors[letter]
+
+
+def letter_of(message: QueueMessage) -> UUID:
+    return UUID(message.headers[REPLAY_LETTER].decode())
 
 
 @pytest.fixture
-def producer(installation, monkeypatch) -> FaultyProducer:
-    faulty = FaultyProducer()
-    monkeypatch.setattr("workers.operations.chunks.send_all", sending_by(faulty))
-    return faulty
-
-
-def sending_by(producer):
-    from workers.operations.answers import send_all
-
-    return lambda _producer, outgoing, meanwhile: send_all(producer, outgoing, meanwhile)
+def faults(installation, monkeypatch) -> Faults:
+    faults, opened = Faults(), LogProvider.transactional_producer
+    monkeypatch.setattr(
+        LogProvider, "transactional_producer", lambda provider, name: FaultyProducer(opened(provider, name), faults)
+    )
+    return faults
 
 
 @pytest.fixture
@@ -112,6 +151,24 @@ def collect_few(monkeypatch) -> None:
 def abandoned(replay: Replay) -> None:
     """Its runner is dead, and the lease is over."""
     Operation.objects.filter(id=replay.operation_id).update(lease_expires_at=LONG_AGO)
+
+
+def taken_up(replay: Replay) -> Replay:
+    """The replay after another run, though it may not be due."""
+    Operation.objects.update(due_at=None)
+    return ran(replay)
+
+
+def ran_and_cleaned(faults: Faults, queue: Queue, letters: list[UUID], up_to: int) -> Replay:
+    """The replay after two runs. The first did not hear that its letters were stored, and those below this offset are
+    removed before the second."""
+    faults.unsaid[letters[1]] = ProviderUnavailable("no answer in time")
+    replay = ran(start_replay(SYSTEM, letters))
+    runtime.provider().admin().delete_records({queue.partition_info(0).place: up_to})
+    faults.unsaid.clear()
+    replay = taken_up(replay)
+    assert replay.operation.state_choice is OperationState.SUCCEEDED
+    return replay
 
 
 def kill(*_: object) -> None:
@@ -176,8 +233,12 @@ def test_letters_go_to_another_queue_by_its_partitions(installation, queue) -> N
     assert sorted(sent_letters(other)) == sorted(letters)
 
 
-def test_a_letter_that_cannot_be_sent_is_open_again_with_the_reason_and_the_others_go(producer, queue, letters) -> None:
-    producer.broken[letters[2]] = PayloadTooLarge("it has 2 MiB; 1 MiB is the most")
+@pytest.mark.parametrize("moment", ["seen", "broken"])
+def test_a_letter_that_cannot_be_sent_is_open_again_with_the_reason_and_the_others_go(
+    faults, queue, letters, moment
+) -> None:
+    """Whether that is seen beforehand, or the provider refuses a chunk and does not say whose fault it is."""
+    getattr(faults, moment)[letters[2]] = PayloadTooLarge("it has 2 MiB; 1 MiB is the most")
     replay = ran(start_replay(SYSTEM, letters))
     assert sent_letters(queue) == [*letters[:2], *letters[3:]]
     assert states(letters) == "rrorrr"
@@ -186,29 +247,36 @@ def test_a_letter_that_cannot_be_sent_is_open_again_with_the_reason_and_the_othe
     assert replay.operation.state_choice is OperationState.SUCCEEDED
 
 
-def test_where_no_letter_can_be_stored_the_replay_fails_and_gives_all_back(producer, queue, letters) -> None:
-    producer.broken[letters[0]] = UnknownTopic("there is no topic telemetry.0")
+def test_where_no_letter_can_be_stored_the_replay_fails_and_gives_all_back(faults, queue, letters) -> None:
+    faults.broken[letters[0]] = UnknownTopic("there is no topic telemetry.0")
     replay = ran(start_replay(SYSTEM, letters))
     assert replay.operation.state_choice is OperationState.FAILED
     assert replay.operation.error == "there is no topic telemetry.0"
-    # What was stored all the same was found.
-    assert states(letters) == "orrrrr"
-    assert sent_letters(queue) == letters[1:]
+    assert states(letters) == "oooooo"
+    assert sent_letters(queue) == []
 
 
-def test_nothing_overtakes_a_letter_that_the_producer_does_not_take(producer, queue, letters) -> None:
-    producer.refused[letters[2]] = ProviderUnavailable("there is no room")
+def test_nothing_overtakes_a_letter_that_the_provider_cannot_store(queue, monkeypatch) -> None:
+    """A full disk refuses a large letter, and would still take the small ones behind it."""
+    letters = [*make_letters(queue, 1, payload=b"0".ljust(1_040_000)), *make_letters(queue, 5, first=1)]
     replay = start_replay(SYSTEM, letters)
-    assert ran(replay).operation.state_choice is OperationState.RUNNING
-    assert sent_letters(queue) == letters[:2]
-    producer.refused.clear()
-    Operation.objects.update(due_at=None)
-    assert ran(replay).operation.state_choice is OperationState.SUCCEEDED
+    write = os.writev
+
+    def write_if_small(descriptor, parts):
+        if sum(map(len, parts)) > 900_000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, parts)
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "writev", write_if_small)
+        assert ran(replay).operation.state_choice is OperationState.RUNNING
+    assert sent_letters(queue) == []
+    assert taken_up(replay).operation.state_choice is OperationState.SUCCEEDED
     assert sent_letters(queue) == letters
 
 
-def test_a_provider_that_is_away_is_waited_for(producer, queue, letters, small_chunks) -> None:
-    producer.broken[letters[5]] = ProviderUnavailable("the disk is full")
+def test_a_provider_that_is_away_is_waited_for(faults, queue, letters, small_chunks) -> None:
+    faults.broken[letters[5]] = ProviderUnavailable("the disk is full")
     replay = ran(start_replay(SYSTEM, letters))
     assert replay.operation.state_choice is OperationState.RUNNING
     assert replay.operation.due_at is not None
@@ -218,20 +286,43 @@ def test_a_provider_that_is_away_is_waited_for(producer, queue, letters, small_c
 
 
 @pytest.mark.parametrize("outcome", [None, mark_outcomes, mark_failed_again])
-def test_an_answer_that_got_lost_is_looked_for_at_the_target(producer, queue, letters, outcome) -> None:
-    for letter in letters[1:3]:
-        producer.unsaid[letter] = ProviderUnavailable("no answer in time")
-    producer.broken[letters[3]] = ProviderUnavailable("no answer in time")
+def test_an_answer_that_got_lost_is_looked_for_at_the_target(faults, queue, letters, outcome) -> None:
+    faults.unsaid[letters[1]] = ProviderUnavailable("no answer in time")
     replay = ran(start_replay(SYSTEM, letters))
     if outcome is not None:
         outcome([letters[1]])
-    producer.unsaid.clear()
-    producer.broken.clear()
-    Operation.objects.update(due_at=None)
-    replay = ran(replay)
+    faults.unsaid.clear()
+    replay = taken_up(replay)
     assert replay.operation.state_choice is OperationState.SUCCEEDED
-    assert sorted(sent_letters(queue)) == sorted(letters)
+    assert sent_letters(queue) == letters
     assert (replay.sent, replay.succeeded + replay.failed) == (6, 0 if outcome is None else 1)
+
+
+def test_what_is_hidden_behind_an_open_transaction_is_waited_for_and_not_sent_twice(
+    clock, queue, letters, monkeypatch
+) -> None:
+    others = runtime.provider().transactional_producer("somebody-else").begin()
+    begin = kind.ChunkSender._begin
+
+    def begin_and_let_others_write(sender, *args):
+        chunk = begin(sender, *args)
+        for _ in range(4):
+            others.send(queue.partition_info(0), QueueMessage(b"key", bytes(500_000)))
+        return chunk
+
+    replay = start_replay(SYSTEM, letters)
+    with monkeypatch.context() as dying:
+        dying.setattr(kind.ChunkSender, "_begin", begin_and_let_others_write)
+        dying.setattr("workers.operations.chunks.finish_chunk", kill)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run_operation(replay.operation_id)
+    abandoned(replay)
+    replay = ran(replay)
+    assert replay.operation.state_choice is OperationState.RUNNING
+    assert "has a transaction that is neither committed nor aborted" in replay.operation.log.last().text
+    others.abort()
+    assert taken_up(replay).operation.state_choice is OperationState.SUCCEEDED
+    assert sent_letters(queue) == letters
 
 
 def test_a_runner_that_died_before_it_noted_what_was_sent_sends_nothing_twice(queue, letters, monkeypatch) -> None:
@@ -250,7 +341,7 @@ def test_a_runner_that_died_before_it_noted_what_was_sent_sends_nothing_twice(qu
 def test_a_runner_that_died_before_it_sent_anything_leaves_all_to_be_sent(queue, letters, monkeypatch) -> None:
     replay = start_replay(SYSTEM, letters)
     with monkeypatch.context() as dying:
-        dying.setattr("workers.operations.chunks.send_all", kill)
+        dying.setattr("workers.operations.chunks.ChunkSender._commit", kill)
         with pytest.raises(KeyboardInterrupt):
             runner.run_operation(replay.operation_id)
     abandoned(replay)
@@ -271,21 +362,20 @@ def test_one_that_is_to_be_cancelled_is_settled_first(queue, letters, monkeypatc
     assert states(letters) == "rrrrrr", "what arrived is not given back"
 
 
+def test_what_is_left_of_a_chunk_after_retention_tells_of_all_of_it(faults, queue, letters, small_chunks) -> None:
+    replay = ran_and_cleaned(faults, queue, letters, up_to=3)
+    assert states(letters) == "rrrrrr"
+    assert item_states(replay) == ["arrived", "arrived", "arrived", "arrived", "sent", "sent"]
+
+
 def test_what_retention_has_removed_before_anybody_looked_is_reported_and_not_sent(
-    producer, queue, letters, small_chunks
+    faults, queue, letters, small_chunks
 ) -> None:
-    producer.unsaid[letters[1]] = ProviderUnavailable("no answer in time")
-    replay = ran(start_replay(SYSTEM, letters))
-    place = queue.partition_info(0).place
-    runtime.provider().admin().delete_records({place: 3})
-    producer.unsaid.clear()
-    Operation.objects.update(due_at=None)
-    replay = ran(replay)
-    assert replay.operation.state_choice is OperationState.SUCCEEDED
-    assert states(letters) == "ooorrr"
-    assert item_states(replay) == ["skipped", "skipped", "skipped", "arrived", "sent", "sent"]
+    replay = ran_and_cleaned(faults, queue, letters, up_to=4)
+    assert states(letters) == "oooorr"
+    assert item_states(replay) == ["skipped", "skipped", "skipped", "skipped", "sent", "sent"]
     assert "telemetry.0[0] was cleaned up before it could be looked for" in replay.items.first().reason
-    assert letters_in(runtime.provider().reader().read(place, 3, 10)) == letters[3:]
+    assert letters_in(runtime.provider().reader().read(queue.partition_info(0).place, 4, 10)) == letters[4:]
 
 
 def test_somebody_else_who_has_taken_over_is_not_disturbed(queue, letters, monkeypatch) -> None:
@@ -299,6 +389,32 @@ def test_somebody_else_who_has_taken_over_is_not_disturbed(queue, letters, monke
     monkeypatch.setattr(kind.ChunkSender, "_begin", lose_lease)
     assert ran(replay).operation.lease_owner == "somebody else"
     assert sent_records(queue) == []
+
+
+def test_one_that_was_suspended_and_then_fails_does_not_judge_what_its_successor_sends(
+    queue, letters, small_chunks, monkeypatch
+) -> None:
+    replay = start_replay(SYSTEM, letters)
+    send_all = ReplayKind._send_all
+
+    def wake_up_late(*_: object) -> None:
+        """The successor has sent a chunk, and not noted it yet."""
+        abandoned(replay)
+        with monkeypatch.context() as later:
+            later.setattr(ReplayKind, "_send_all", send_all)
+            later.setattr("workers.operations.chunks.finish_chunk", kill)
+            with pytest.raises(KeyboardInterrupt):
+                runner.run_operation(replay.operation_id)
+        raise RuntimeError("it fails for a reason of its own")
+
+    with monkeypatch.context() as suspended:
+        suspended.setattr(ReplayKind, "_send_all", wake_up_late)
+        assert ran(replay).operation.state_choice is OperationState.RUNNING
+    assert ReplayChunk.objects.exists()
+    assert states(letters) == "rrrrrr"
+    abandoned(replay)
+    assert ran(replay).sent == 6
+    assert sent_letters(queue) == letters
 
 
 def test_pausing_keeps_what_is_left_and_resuming_sends_it(queue, letters, small_chunks, monkeypatch) -> None:
@@ -338,30 +454,26 @@ class TestRamp:
     def test_it_waits_for_the_outcome_of_each_step(self, clock, queue, letters) -> None:
         replay = start_replay(SYSTEM, letters, settings=ReplaySettings(ramp=(1, 3)))
         for sent in (1, 3):
-            assert self.taken_up(replay).sent == sent
+            assert taken_up(replay).sent == sent
             assert replay.operation.log.last().text.startswith("waits for the outcome of")
             mark_outcomes(letters[:sent])
-        replay = self.taken_up(replay)
+        replay = taken_up(replay)
         assert (replay.sent, replay.succeeded, replay.operation.state) == (6, 3, "succeeded")
         assert sent_letters(queue) == letters
 
     def test_one_failure_at_the_first_step_ends_it(self, clock, queue, letters) -> None:
         replay = start_replay(SYSTEM, letters, settings=ReplaySettings(ramp=(1,)))
-        self.taken_up(replay)
+        taken_up(replay)
         mark_failed_again(letters[:1])
-        replay = self.taken_up(replay)
+        replay = taken_up(replay)
         assert replay.operation.state_choice is OperationState.FAILED
         assert replay.operation.error.startswith("1 of 1 letters failed again, more than 50%")
         assert states(letters) == "fooooo"
 
-    def test_a_letter_that_could_not_be_sent_is_not_waited_for(self, producer, clock, queue, letters) -> None:
-        producer.broken[letters[0]] = PayloadTooLarge("it is too large")
-        replay = self.taken_up(start_replay(SYSTEM, letters, settings=ReplaySettings(ramp=(1,))))
+    def test_a_letter_that_could_not_be_sent_is_not_waited_for(self, faults, clock, queue, letters) -> None:
+        faults.broken[letters[0]] = PayloadTooLarge("it is too large")
+        replay = taken_up(start_replay(SYSTEM, letters, settings=ReplaySettings(ramp=(1,))))
         assert (replay.sent, replay.operation.state) == (5, "succeeded")
-
-    def taken_up(self, replay: Replay) -> Replay:
-        Operation.objects.update(due_at=None)
-        return ran(replay)
 
 
 def test_too_many_failures_end_it_and_give_back_the_rest(queue, letters, small_chunks, monkeypatch) -> None:
@@ -485,10 +597,10 @@ class TestOutcomes:
             numbers.append(len(queries))
         assert numbers[0] == numbers[1]
 
-    def test_the_last_replay_of_a_letter_hears_it(self, producer, queue, letters) -> None:
-        producer.broken[letters[0]] = PayloadTooLarge("it is too large")
+    def test_the_last_replay_of_a_letter_hears_it(self, faults, queue, letters) -> None:
+        faults.broken[letters[0]] = PayloadTooLarge("it is too large")
         first = ran(start_replay(SYSTEM, letters[:1]))
-        producer.broken.clear()
+        faults.broken.clear()
         second = ran(start_replay(SYSTEM, letters[:1]))
         mark_outcomes(letters[:1])
         first.refresh_from_db()

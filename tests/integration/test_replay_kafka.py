@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -17,9 +17,14 @@ from queueapi.celery_config import celery_settings
 from queueapi.choices import OperationState
 from queueapi.models import Operation, Queue
 from queueapi.selectors.letter_filter import LetterFilter
+from queuecore.messages import QueueMessage
+from queuecore.testing.clock import ManualClock
 from queuecore.testing.services import KafkaService
+from queuecore.testing.waiting import wait_until
 from tests.integration.replay_kit import item_states, make_letters, ran, sent_letters
 from workers.operations import runner
+from workers.operations.chunks import ChunkSender
+from workers.operations.replay import ReplayKind
 
 
 @pytest.fixture
@@ -37,7 +42,7 @@ def queue(tmp_path: Path, settings, transactional_db, kafka_service: KafkaServic
     wakeups._sender.cache_clear()
 
 
-@pytest.mark.parametrize("moment", ["begin_chunk", "send_all", "finish_chunk"])
+@pytest.mark.parametrize("moment", ["begin_chunk", "ChunkSender._commit", "finish_chunk"])
 def test_nothing_is_lost_or_doubled_when_the_runner_dies(queue, monkeypatch, moment) -> None:
     letters = make_letters(queue, 90, partitions=3)
     replay = start_replay(SYSTEM, LetterFilter(queue=queue.id))
@@ -45,11 +50,61 @@ def test_nothing_is_lost_or_doubled_when_the_runner_dies(queue, monkeypatch, mom
         dying.setattr(f"workers.operations.chunks.{moment}", kill)
         with pytest.raises(KeyboardInterrupt):
             runner.run_operation(replay.operation_id)
-    Operation.objects.update(lease_expires_at=datetime(2026, 1, 1, tzinfo=UTC))
+    overtaken()
     replay = ran(replay)
     assert replay.operation.state_choice is OperationState.SUCCEEDED
-    assert sent_letters(queue) == [*letters[::3], *letters[1::3], *letters[2::3]]
+    assert arrived(queue, 90) == [*letters[::3], *letters[1::3], *letters[2::3]]
     assert set(item_states(replay)) == {"arrived" if moment == "finish_chunk" else "sent"}
+
+
+def test_one_that_was_overtaken_sends_nothing_more(queue, monkeypatch) -> None:
+    """It had begun a transaction when its lease ended."""
+    letters = make_letters(queue, 9)
+    replay = start_replay(SYSTEM, letters)
+    commit = ChunkSender._commit
+
+    def commit_late(sender, outgoing) -> None:
+        monkeypatch.setattr(ChunkSender, "_commit", commit)
+        with sender._producer().begin() as late:
+            for info, message in outgoing:
+                late.send(info, message)
+            overtaken()
+            assert ran(replay).operation.state_choice is OperationState.SUCCEEDED
+
+    monkeypatch.setattr(ChunkSender, "_commit", commit_late)
+    assert ran(replay).sent == 9
+    assert arrived(queue, 9) == letters
+
+
+def test_what_is_hidden_behind_an_open_transaction_is_waited_for(queue, monkeypatch) -> None:
+    monkeypatch.setitem(runner.KINDS, "replay_letters", ReplayKind(ManualClock()))
+    others = runtime.provider().transactional_producer(f"others-{queue.id}").begin()
+    others.send(queue.partition_info(0), QueueMessage(b"key", b"data"))
+    place = queue.partition_info(0).place
+    wait_until(lambda: runtime.provider().admin().end_offsets([place])[place])
+    letters = make_letters(queue, 9)
+    replay = start_replay(SYSTEM, letters)
+    with monkeypatch.context() as dying:
+        dying.setattr("workers.operations.chunks.finish_chunk", kill)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run_operation(replay.operation_id)
+    overtaken()
+    assert ran(replay).operation.state_choice is OperationState.RUNNING
+    others.abort()
+    wait_until(lambda: len(sent_letters(queue)) == 9)
+    Operation.objects.update(due_at=None)
+    assert ran(replay).operation.state_choice is OperationState.SUCCEEDED
+    assert sent_letters(queue) == letters
+
+
+def overtaken() -> None:
+    Operation.objects.update(lease_expires_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def arrived(queue: Queue, count: int) -> list[UUID]:
+    """Kafka shows a transaction's messages shortly after it has said that they are committed."""
+    wait_until(lambda: len(sent_letters(queue)) >= count)
+    return sent_letters(queue)
 
 
 def kill(*_: object) -> None:

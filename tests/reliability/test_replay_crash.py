@@ -20,11 +20,12 @@ from queueapi.actions.replays import cancel_replay, start_replay
 from queueapi.choices import OperationState
 from queueapi.models import Operation, Queue, Replay, ReplayChunk
 from queueapi.selectors.letter_filter import LetterFilter
+from queuecore.providers.log.writers import Writers
 from tests.integration.conftest import installation  # noqa: F401 a fixture
 from tests.integration.replay_kit import letters_in, make_letters, states
 from tests.kill_points import PLACES, When, die_at
 from tests.processes import Child
-from workers.operations import answers, chunks, replay, run, runner
+from workers.operations import chunks, replay, run, runner
 
 SEED = os.environ.get("TEST_SEED", "7")
 LETTERS = 600
@@ -37,8 +38,9 @@ POINTS: dict[str, tuple[Any, str, int]] = {
     "note that all are collected": (replay, "note_collected", 1),
     "check the lease": (run, "record_progress", 8),
     "note a chunk": (chunks, "begin_chunk", 4),
-    "send a chunk": (chunks, "send_all", 4),
-    "hear an answer": (answers._Answers, "take", 3 * CHUNK),
+    "send a chunk": (chunks.ChunkSender, "_commit", 4),
+    "begin a transaction": (*PLACES["begin a transaction"], 4),
+    "finish a transaction": (*PLACES["finish a transaction"], 4),
     "note what was sent": (chunks, "finish_chunk", 4),
     "note what has arrived": (chunks, "settle_chunk", 1),
     "give back": (replay, "give_back_letters", 1),
@@ -53,6 +55,25 @@ def run_and_die(parent: Connection, operation_id: UUID, point: str, when: When, 
     """Run it, and die on the way. Who comes to the end instead says so."""
     owner, name, _ = POINTS[point]
     die_at(owner, name, when, nth)
+    runner.run_operation(operation_id)
+    runtime.close_provider()
+    parent.send("over")
+
+
+def run_and_stand_still(parent: Connection, operation_id: UUID) -> None:
+    """Run it, and be suspended when the first letters are about to be written, as a paused machine is."""
+    commit, append = chunks.ChunkSender._commit, Writers.append
+
+    def suspend_then_append(*args: Any) -> int:
+        Writers.append = append
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return append(*args)
+
+    def commit_suspended(*args: Any) -> None:
+        Writers.append = suspend_then_append
+        commit(*args)
+
+    chunks.ChunkSender._commit = commit_suspended
     runner.run_operation(operation_id)
     runtime.close_provider()
     parent.send("over")
@@ -86,6 +107,17 @@ class Crashing:
         with closing(runtime.provider().reader()) as reader:
             places = [info.place for info in self.queue.partition_infos()]
             return [letters_in(reader.read(place, 0, 1_000_000)) for place in places]
+
+    def overtake(self) -> Operation:
+        """Another runner finishes it while one is suspended, which then wakes up."""
+        runtime.close_provider()
+        connections.close_all()
+        with Child(run_and_stand_still, self.replay.operation_id) as child:
+            os.waitpid(child.pid, os.WUNTRACED)
+            finished = self.finish()
+            os.kill(child.pid, signal.SIGCONT)
+            assert child.hear_all() == ["over"]
+        return finished
 
     def _choose(self) -> tuple[str, When, int]:
         """A point that the next runner comes to."""
@@ -163,3 +195,9 @@ def test_one_that_is_cancelled_meanwhile_gives_back_just_what_did_not_arrive(cra
     by_state = dict(zip(replayed.letters, states(replayed.letters), strict=True))
     assert {letter for letter, state in by_state.items() if state == "r"} == set(sent)
     assert set(by_state.values()) <= {"r", "o"}
+
+
+def test_one_that_was_suspended_for_longer_than_its_lease_sends_nothing_more(crashing) -> None:
+    replayed = crashing()
+    assert replayed.overtake().state_choice is OperationState.SUCCEEDED
+    assert replayed.sent() == [replayed.letters[partition::PARTITIONS] for partition in range(PARTITIONS)]

@@ -1,7 +1,10 @@
 """Sending dead letters again."""
 
+from contextlib import closing
 from datetime import timedelta
 from typing import Final
+
+from django.db import transaction
 
 from queueapi.actions.replay_collecting import LetterCollector
 from queueapi.actions.replay_items import give_back_letters, note_collected
@@ -9,7 +12,7 @@ from queueapi.models import Operation, Replay
 from queueapi.replaying import sent_at_most, why_stop
 from queueapi.selectors.replays import chosen_letters, replays_with_operations, settings_of, standing_of
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import QueueError
+from queuecore.errors import ProducerFenced, QueueError
 from workers.operations.chunks import ChunkSender
 from workers.operations.pacing import Pace
 from workers.operations.run import NotYet, OperationRun
@@ -37,7 +40,8 @@ class ReplayKind:
 
     def settle(self, run: OperationRun) -> None:
         try:
-            ChunkSender(run, _replay(run.operation)).settle()
+            with closing(ChunkSender(run, _replay(run.operation), self._clock)) as sender:
+                sender.settle()
         except QueueError as error:
             raise _later(error) from error
 
@@ -45,22 +49,26 @@ class ReplayKind:
         replay = _replay(run.operation)
         _collect(run, replay)
         try:
-            self._send_all(run, replay)
+            with closing(ChunkSender(run, replay, self._clock)) as sender:
+                self._send_all(run, replay, sender)
         except QueueError as error:
-            if error.retryable:
+            # One that was fenced and still has the lease is the one to go on.
+            if error.retryable or isinstance(error, ProducerFenced):
                 raise _later(error) from error
             raise
         return _summary(_replay(run.operation))
 
-    def give_back(self, operation: Operation) -> None:
-        replay = _replay(operation)
-        while give_back_letters(replay, "it was not sent: the replay ended before its turn"):
-            pass
+    def give_back(self, run: OperationRun) -> None:
+        replay, is_over = _replay(run.operation), False
+        while not is_over:
+            with transaction.atomic():
+                is_over = not give_back_letters(replay, "it was not sent: the replay ended before its turn")
+                run.note(run.operation.done)
 
-    def _send_all(self, run: OperationRun, replay: Replay) -> None:
+    def _send_all(self, run: OperationRun, replay: Replay, sender: ChunkSender) -> None:
         settings = settings_of(replay)
         run.note(standing_of(replay).tried)
-        sender, pace = ChunkSender(run, replay), Pace(settings.rate_per_s, self._clock)
+        pace = Pace(settings.rate_per_s, self._clock)
         while True:
             run.check()
             replay.refresh_from_db(fields=["sent", "succeeded", "failed", "skipped"])

@@ -114,10 +114,10 @@ class OperationKind(Protocol):
     else happens, even before the operation is cancelled."""
 
     def settle(self, run: OperationRun) -> None:
-        """Find out what an earlier runner left undecided."""
+        """Find out what an earlier runner left undecided. LeaseLost where that is another runner's now."""
 
     def run(self, run: OperationRun) -> str:
         """Do the work from `operation.done` on, calling `step` as it goes; what to log at the end."""
 
-    def give_back(self, operation: Operation) -> None:
-        """It ended early: release what it still held."""
+    def give_back(self, run: OperationRun) -> None:
+        """It ended early: release what it still held. LeaseLost where that is another runner's now."""

@@ -79,7 +79,7 @@ def _wait(run: OperationRun, reason: NotYet) -> None:
 def _end_early(run: OperationRun, kind: OperationKind, state: OperationState, reason: str) -> None:
     """Give back what it held, then end it and say why: nothing stays held by what is over."""
     kind.settle(run)
-    kind.give_back(run.operation)
+    kind.give_back(run)
     error = reason if state == OperationState.FAILED else ""
     with transaction.atomic():
         if finish_operation(run.operation, state, error=error):
