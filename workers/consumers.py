@@ -25,7 +25,7 @@ from workers.hosted import told
 from workers.inheriting import inherit_offsets
 from workers.observing import HostObserver
 from workers.provisioning import QueueTopics
-from workers.standings import Gauge, StateSince
+from workers.standings import Gauge, StateSince, told_tenants
 
 logger = logging.getLogger(__name__)
 
@@ -161,9 +161,10 @@ class HostedConsumer:
 
     def standing(self) -> ConsumerStanding:
         """Not saved, and without whose and of when it is."""
-        counts, budget = ConsumptionCounts(), TimeBudget()
+        counts, budget, tenants = ConsumptionCounts(), TimeBudget(), {}
         if self._consumption is not None:
             counts, budget = self._consumption.counts, self._consumption.budget
+            tenants = told_tenants(self._consumption.counts_by_tenant)
         handled_per_s, shares = self._gauge.read(counts, budget)
         self._tell_state()
         return ConsumerStanding(
@@ -174,6 +175,7 @@ class HostedConsumer:
             reason=self._state.reason,
             since=self._state.since,
             counts=asdict(counts),
+            tenants=tenants,
             handled_per_s=handled_per_s,
             budget=shares,
         )

@@ -1,13 +1,16 @@
 """How consumers are, in figures and in a word."""
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
+from uuid import UUID
 
 from django.utils import timezone
 
 from queueapi.choices import ConsumerState
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.consuming.counting import ConsumptionCounts, TimeBudget
+from queuecore.consuming.counting import OTHER_TENANTS, ConsumptionCounts, TimeBudget
 
 _NO_SECONDS = asdict(TimeBudget())
 
@@ -44,6 +47,22 @@ def _shares(spent: dict[str, float]) -> dict[str, float]:
     """Of one second. The reading thread tells after each of its steps, so that the sum is not quite what passed."""
     total = sum(spent.values())
     return {name: round(seconds / total, 4) for name, seconds in spent.items()} if total > 0 else dict(_NO_SECONDS)
+
+
+def told_tenants(counts: Mapping[str, ConsumptionCounts]) -> dict[str, dict[str, int]]:
+    """What was counted for each tenant, under its id, without what never happened. Headers may name anything as their
+    tenant: what is no id is counted with the others."""
+    told: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for tenant, counted in counts.items():
+        told[_tenant_id(tenant)].update(asdict(counted))
+    return {tenant: dict(+counted) for tenant, counted in told.items()}
+
+
+def _tenant_id(named: str) -> str:
+    try:
+        return named and str(UUID(named))
+    except ValueError:
+        return OTHER_TENANTS
 
 
 class StateSince:

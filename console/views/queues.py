@@ -20,7 +20,7 @@ from queueapi.actions.pauses import pause_queue, resume_queue
 from queueapi.errors import ActionError
 from queueapi.handler_options import shown_options
 from queueapi.models import Pause, Queue
-from queueapi.selectors.consumers import consumers_of, pauses_of
+from queueapi.selectors.consumers import attempts_by_tenant, consumers_of, pauses_of
 from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.queues import figures_of, partition_flows, queues_with_figures
 from queuecore.errors import QueueError
@@ -87,11 +87,15 @@ def resume(request: HttpRequest, pk: UUID, pause: int) -> HttpResponse:
 
 
 def _facts(queue: Queue, form: PublishForm | None = None, pause_form: PauseForm | None = None) -> dict[str, Any]:
+    consumers = consumers_of(queue)
+    tenants, more_tenants = attempts_by_tenant(consumers)
     return {
         "queue": queue,
         "figures": figures_of([queue])[0],
         "partitions": partition_flows(queue),
-        "consumers": consumers_of(queue),
+        "consumers": consumers,
+        "tenants": tenants,
+        "more_tenants": more_tenants,
         "pauses": list(pauses_of(queue)),
         "options": shown_options(queue),
         "freshness": pipeline_freshness(),

@@ -15,7 +15,9 @@ LEASE = timedelta(seconds=15)
 FORGET_AFTER = timedelta(hours=1)
 
 _ONE_STANDING: Final = ("service", "queue", "consumer_group")
-_TOLD_OF_IT: Final = ("partitions", "state", "reason", "since", "as_of", "counts", "handled_per_s", "budget")
+_TOLD_OF_IT: Final = (
+    "partitions", "state", "reason", "since", "as_of", "counts", "tenants", "handled_per_s", "budget",
+)  # fmt: skip
 
 
 def renew_lease(service_id: str, host: str, pid: int, partitions: int) -> None:

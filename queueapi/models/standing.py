@@ -10,6 +10,8 @@ class ConsumerStanding(models.Model):
     """How one consumer of a service instance is, as its host last told.
 
     counts         what it counted in its life, as `ConsumptionCounts`
+    tenants        the same for each tenant, under its id, as far as it is more than 0; under an empty one what names no
+                   tenant, under `other` what names one that cannot be, or came when there were too many to tell apart
     handled_per_s  messages done in each second since its host told before; None: it tells for the first time
     budget         what each of these seconds was spent on, as `TimeBudget`
     """
@@ -24,6 +26,7 @@ class ConsumerStanding(models.Model):
     as_of = models.DateTimeField()
 
     counts = models.JSONField(default=dict)
+    tenants = models.JSONField(default=dict)
     handled_per_s = models.FloatField(null=True)
     budget = models.JSONField(default=dict)
 

@@ -1,16 +1,59 @@
 """Who consumes what, how they are, and what stands still on somebody's word."""
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from queueapi.choices import TROUBLED_CONSUMER_STATES
-from queueapi.models import ConsumerStanding, Pause, Queue
+from queueapi.models import ConsumerStanding, Pause, Queue, Tenant
+from queuecore.consuming.counting import OTHER_TENANTS
+
+TENANTS_SHOWN: Final = 10
+
+_NAMES: Final = {"": "none named", OTHER_TENANTS: "others"}
 
 
 def consumers_of(queue: Queue) -> list[ConsumerStanding]:
     """By partition; those of hosts whose lease has expired as well, as they were last."""
     standings = ConsumerStanding.objects.filter(queue=queue).select_related("service")
     return sorted(standings, key=lambda one: (one.partitions, one.service_id))
+
+
+@dataclass(frozen=True, slots=True)
+class TenantAttempts:
+    """How often messages of a tenant were handed to handlers, and what came of it."""
+
+    name: str
+    total: int
+    succeeded: int
+    failed: int
+    timed_out: int
+
+
+def attempts_by_tenant(consumers: Iterable[ConsumerStanding]) -> tuple[list[TenantAttempts], int]:
+    """Of these consumers together, most first; and how many tenants more there are."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for consumer in consumers:
+        for tenant, counted in consumer.tenants.items():
+            counts[tenant].update(counted)
+    most = sorted(counts, key=lambda tenant: (-counts[tenant]["total"], tenant))[:TENANTS_SHOWN]
+    names = {str(tenant.id): tenant.name for tenant in Tenant.objects.filter(id__in={*most} - _NAMES.keys())}
+    rows = [_attempts(names.get(tenant) or _NAMES.get(tenant, tenant), counts[tenant]) for tenant in most]
+    return rows, len(counts) - len(rows)
+
+
+def _attempts(name: str, counts: Counter[str]) -> TenantAttempts:
+    return TenantAttempts(
+        name,
+        total=counts["total"],
+        succeeded=counts["succeeded"],
+        failed=counts["failed"] + counts["tmp_failed"],
+        timed_out=counts["timed_out"] + counts["tmp_timed_out"],
+    )
 
 
 def troubled_consumers() -> QuerySet[ConsumerStanding]:
@@ -20,6 +63,7 @@ def troubled_consumers() -> QuerySet[ConsumerStanding]:
             state__in=TROUBLED_CONSUMER_STATES, service__lease_expires_at__gt=timezone.now()
         )
         .select_related("queue")
+        .defer("tenants")
         .order_by("since")
     )
 

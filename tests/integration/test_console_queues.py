@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
@@ -14,6 +15,7 @@ from queueapi.actions.pauses import pause_queue
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import ConsumerState
 from queueapi.models import AuditEntry, ConsumerStanding, Pause, Queue, ServiceInstance
+from queueapi.selectors.consumers import attempts_by_tenant, consumers_of
 
 pytestmark = pytest.mark.django_db
 
@@ -103,6 +105,33 @@ def test_consumers_are_shown_with_their_figures(browser, queue) -> None:
 def test_consumers_of_a_host_that_is_gone_are_told_apart(browser, queue) -> None:
     make_consumer(queue, lease_s=-1)
     assert "Host is gone" in page(browser, queue)
+
+
+def test_attempts_are_shown_for_each_tenant(browser, queue) -> None:
+    noisy = create_tenant(SYSTEM, HOSTILE)
+    counted = {"total": 2000, "succeeded": 1000, "failed": 1, "tmp_failed": 2, "timed_out": 3, "tmp_timed_out": 4}
+    for number in range(2):
+        tenants = {str(noisy.id): counted, "": {"total": 1}, "other": {"total": 2}}
+        make_consumer(queue, consumer_group=f"main-consumer-{number}", partitions=[number], tenants=tenants)
+    rows, more = attempts_by_tenant(consumers_of(queue))
+    assert [(row.name, row.total) for row in rows] == [(HOSTILE, 4000), ("others", 4), ("none named", 2)]
+    assert (rows[0].succeeded, rows[0].failed, rows[0].timed_out, more) == (2000, 6, 14, 0)
+    shown = page(browser, queue)
+    assert "4,000" in shown
+    assert HOSTILE not in shown
+
+
+def test_of_many_tenants_the_busiest_are_shown(browser, queue) -> None:
+    make_consumer(queue, tenants={str(UUID(int=number)): {"total": number} for number in range(1, 13)})
+    shown = page(browser, queue)
+    assert str(UUID(int=3)) in shown
+    assert str(UUID(int=2)) not in shown
+    assert "2 tenants more have fewer." in shown
+
+
+def test_no_tenant_has_been_handled_for(browser, queue) -> None:
+    make_consumer(queue)
+    assert "No message has been handed to a handler since the consumers began" in page(browser, queue)
 
 
 def test_nobody_consumes_it(browser, queue) -> None:

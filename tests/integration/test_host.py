@@ -138,6 +138,7 @@ def test_consumers_tell_how_they_are(installation, queue, desk, hosts) -> None:
     row = wait_until(lambda: (row := standing(queue)) and row.counts.get("handled") == 5 and row)
     assert (row.service_id, row.state_choice) == ("host-1", ConsumerState.RUNNING)
     assert (row.counts["polled"], row.counts["total"], row.counts["succeeded"]) == (5, 5, 5)
+    assert row.tenants == {str(installation.tenant.id): {"total": 5, "succeeded": 5}}
     assert row.consumer_group == "tb_rule_engine_hosted-consumer-0"
     assert row.budget.keys() == {"poll", "process", "back_pressure", "commit"}
     wait_until(lambda: ServiceInstance.objects.get(service_id="host-1").partitions == 3 + 2)

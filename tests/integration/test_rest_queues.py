@@ -150,12 +150,14 @@ def test_who_consumes_a_queue_and_how_it_is(api, installation) -> None:
         reason="nothing is done",
         since=timezone.now(),
         counts={"handled": 7, "total": 9, "tmp_timed_out": 2},
+        tenants={str(installation.tenant.id): {"total": 9, "tmp_timed_out": 2}},
         budget={"poll": 1.0},
     )
     record_standings("host-1", [standing])
     [consumer] = api.get(f"{URL}/consumers").json()
     assert (consumer["service"], consumer["state"], consumer["reason"]) == ("host-1", "stalled", "nothing is done")
     assert (consumer["counts"]["handled"], consumer["handled_per_s"]) == (7, None)
+    assert consumer["tenants"] == {str(installation.tenant.id): {"total": 9, "tmp_timed_out": 2}}
     statistics = consumer["statistics"]
     assert (statistics["totalMsgs"], statistics["tmpTimeout"], statistics["failedIterations"]) == (9, 2, 0)
     record_standings("host-1", [])

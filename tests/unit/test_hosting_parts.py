@@ -16,7 +16,7 @@ from queuecore.topics import SYSTEM_TENANT, TopicPartitionInfo
 from workers.backoff import FIRST_S, LONGEST_S, STEADY_AFTER_S, BackOff
 from workers.hosted import told
 from workers.observing import HostObserver
-from workers.standings import Gauge, StateSince
+from workers.standings import Gauge, StateSince, told_tenants
 from workers.wanting import held_because, holds_of
 
 INFOS = [TopicPartitionInfo("main", number) for number in (0, 1)]
@@ -76,6 +76,14 @@ def test_counts_that_fell_are_no_rate() -> None:
     assert gauge.read(ConsumptionCounts(), TimeBudget()) == (None, dict.fromkeys(asdict(TimeBudget()), 0.0))
     clock.advance(3)
     assert gauge.read(ConsumptionCounts(handled=30), TimeBudget(poll=1.0))[0] == 10
+
+
+def test_counts_are_told_for_each_tenant_that_there_could_be() -> None:
+    tenant, one = str(SYSTEM_TENANT), ConsumptionCounts(total=1, succeeded=1)
+    counts = {tenant: one, tenant.upper(): one, "": one, "a\0b": one, "x" * 5_000: one, "other": one}
+    told = told_tenants(counts)
+    assert {name: counted["total"] for name, counted in told.items()} == {tenant: 2, "": 1, "other": 3}
+    assert told[""] == {"total": 1, "succeeded": 1}
 
 
 def test_a_state_has_lasted_since_it_began_whatever_the_reasons_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,14 +74,20 @@ class PausingSerializer(ResumeSerializer):
 
 class ConsumerSerializer(serializers.ModelSerializer[ConsumerStanding]):
     """Where its host is no longer `alive`, the rest is as it last was. `counts` are of the consumer's life,
-    `statistics` the same as ThingsBoard calls them; `budget` is what each second was spent on."""
+    `statistics` the same as ThingsBoard calls them, `tenants` the same for each tenant, by its id; `budget` is what
+    each second was spent on."""
 
     alive = serializers.BooleanField(source="service.is_alive", read_only=True)
     statistics = serializers.DictField(child=serializers.IntegerField(), read_only=True)
+    tenants = serializers.DictField(
+        child=serializers.DictField(child=serializers.IntegerField()),
+        read_only=True,
+        help_text="Under an empty id what names no tenant, under `other` what names none that there could be.",
+    )
 
     class Meta:
         model = ConsumerStanding
         fields = [
             "service", "alive", "queue", "consumer_group", "partitions", "state", "reason", "since", "as_of", "counts",
-            "statistics", "handled_per_s", "budget",
+            "statistics", "tenants", "handled_per_s", "budget",
         ]  # fmt: skip
