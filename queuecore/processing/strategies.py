@@ -60,8 +60,8 @@ class ProcessingStrategy:
     """The policy.
 
     retries             how often a message is tried again before it is given up; 0: without limit
-    failure_percentage  from 0 to 100: where more of an attempt's submitted messages fail or time out, those are given
-                        up at once; 0: never
+    failure_percentage  from 0 to 100: where more of the messages that an attempt submits for the first time fail or
+                        time out, those are given up at once; 0: never
     pause_ms            before a message is tried again; doubles with each of its failures
     max_pause_ms        the longest pause
     """
@@ -117,14 +117,13 @@ class ProcessingStrategy:
                 verdict.postponed.append(work)
         if not troubled:
             return verdict
-        tried = len(troubled) + sum(work.outcome is Outcome.SUCCEEDED for work in verdict.done)
-        too_many = 0 < self.failure_percentage < 100 * len(troubled) / tried
+        too_many = self._are_too_many(troubled, verdict.done)
         for work in troubled:
             retried = self.may_retry(work, work.outcome)
             trouble = work.trouble
             trouble.failures += 1
             trouble.first_failed_at_ms = trouble.first_failed_at_ms or now_ms
-            if retried and not too_many:
+            if retried and not (too_many and trouble.failures == 1):
                 trouble.due_at = now_s + self.pause_after_ms(trouble.failures) / 1000
                 verdict.again.append(work)
             else:
@@ -133,6 +132,13 @@ class ProcessingStrategy:
         if self.retries_pack and verdict.again:
             self._retry_with_all(verdict)
         return verdict
+
+    def _are_too_many(self, troubled: Sequence[Work], done: Sequence[Work]) -> bool:
+        """Of those that were handed over for the first time. Who fails again tells nothing new: it was among few of its
+        first attempt, and is nearly all of a later one."""
+        failed = sum(work.failures == 0 for work in troubled)
+        succeeded = sum(work.outcome is Outcome.SUCCEEDED and work.failures == 0 for work in done)
+        return failed > 0 and 0 < self.failure_percentage < 100 * failed / (failed + succeeded)
 
     def pause_after_ms(self, failures: int) -> int:
         doubled: int = self.pause_ms * 2 ** min(failures - 1, 62)
@@ -148,9 +154,12 @@ class ProcessingStrategy:
         return "failed" if work.outcome is Outcome.FAILED else "timed_out"
 
     def _retry_with_all(self, verdict: Verdict) -> None:
+        """Those that succeeded are handled again as often as a message may be tried again, and no more: from then on
+        only the others are."""
         due_at = max(work.due_at for work in verdict.again)
-        verdict.again.extend(verdict.done)
-        verdict.done.clear()
+        if self.retries == 0 or all(work.deliveries <= self.retries for work in verdict.done):
+            verdict.again.extend(verdict.done)
+            verdict.done.clear()
         for work in verdict.again:
             work.trouble.due_at = due_at
             work.outgoing = ()

@@ -246,6 +246,16 @@ class TestRetryAll:
         decide(strategy, once, often, done)
         assert {one.due_at for one in (once, often, done)} == {NOW_S + 3.2}
 
+    def test_what_succeeded_is_handled_no_more_often_than_what_fails_may_be(self) -> None:
+        strategy = processing_strategy("RETRY_ALL", retries=2)
+        failed, done = work(FAILED), work(SUCCEEDED)
+        done.deliveries = 2
+        assert set(decide(strategy, failed, done).again) == {failed, done}
+        failed, done = work(FAILED), work(SUCCEEDED)
+        done.deliveries = 3
+        verdict = decide(strategy, failed, done)
+        assert (verdict.done, verdict.again) == ([done], [failed])
+
     @every_kind
     def test_it_alone_retries_the_pack(self, kind: str) -> None:
         assert processing_strategy(kind).retries_pack == (kind == "RETRY_ALL")
@@ -275,6 +285,13 @@ class TestFailurePercentage:
         for percentage in (0, 100):
             decide(ProcessingStrategy(kind, failure_percentage=percentage), *pack)
             assert "failure_percentage" not in {one.reason for one in pack}
+
+    def test_one_that_fails_again_among_few_is_not_more(self) -> None:
+        strategy = processing_strategy("RETRY_FAILED", retries=3, failure_percentage=50)
+        assert decide(strategy, work(FAILED, 1)).given_up == []
+        again, new = work(FAILED, 1), work(FAILED)
+        verdict = decide(strategy, again, new)
+        assert (verdict.again, verdict.given_up) == ([again], [new])
 
     def test_it_spares_a_repetition_of_what_succeeded(self) -> None:
         done, failed = work(SUCCEEDED), work(FAILED)
