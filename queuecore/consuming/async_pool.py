@@ -62,8 +62,7 @@ class AsyncPool:
             run.is_replaced = True
             self._overruns += 1
             self._active -= 1
-        if run.context is None or run.context.cancelled:
-            self._call(self._in_loop_cancel, run)
+        self._call(self._in_loop_replace, run)
 
     def resize(self, concurrency: int, max_overruns: int) -> None:
         self._concurrency, self._max_overruns = concurrency, max_overruns
@@ -134,8 +133,10 @@ class AsyncPool:
         self._in_loop_end()
         self._on_change()
 
-    def _in_loop_cancel(self, run: Run) -> None:
-        if (task := self._tasks.get(run)) is not None:
+    def _in_loop_replace(self, run: Run) -> None:
+        """Whether it is told or not, others may begin in its place."""
+        is_told = run.context is None or run.context.cancelled
+        if is_told and (task := self._tasks.get(run)) is not None:
             task.cancel()
         self._in_loop_fill()
 
