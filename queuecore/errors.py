@@ -8,7 +8,7 @@ QueueError
 ├── UnknownHandler          a queue names a handler nobody registered
 ├── DeadLetterLimitExceeded more of a partition's messages were given up than its queue allows
 ├── GivenUp                 the handler says that trying this message again does not help
-├── HandlersStuck           so many handlers overran their time that none can be run any more
+├── HandlersStuck           handlers that overran their time still run, and others cannot go on beside them
 ├── UnknownQueue            no queue of that name is known where messages are routed
 ├── UnknownTenant           nothing is known of the tenant whose messages are to be routed
 ├── InvalidMessage          the message cannot be stored as it is

@@ -52,6 +52,8 @@ class Attempt:
         processing: ProcessingStrategy,
         on_over: Callable[[], None],
         submit_s: float = float("inf"),
+        *,
+        holds_given_up: bool = False,
     ) -> None:
         self.lock = self.new_lock()
         self.runs: set[Run] = set()
@@ -60,6 +62,8 @@ class Attempt:
         self._began_at: float | None = None
         self.submit_until = float("inf")
         self._processing = processing
+        # Whether a message that is given up may be open again once the attempt is over.
+        self._holds_given_up = holds_given_up
         self._on_over = on_over
         self._stages = deque(stages)
         self._lanes: deque[list[Work]] = deque()
@@ -90,10 +94,14 @@ class Attempt:
         """How many more runs would find something to do."""
         return len(self._lanes)
 
+    def took_s(self, now: float) -> float:
+        """Since a handler began with it."""
+        return 0.0 if self._began_at is None else now - self._began_at
+
     def is_slow(self, now: float) -> bool:
         """Whether its messages take so long that more threads would help: where they do not, threads that take turns
         only cost time."""
-        return self._began_at is not None and now - self._began_at > _SLOW_S * (len(self._ended) + 1)
+        return self.took_s(now) > _SLOW_S * (len(self._ended) + 1)
 
     def join(self, run: Run, now: float) -> None:
         """This run works on it from now on."""
@@ -191,9 +199,9 @@ class Attempt:
             return [work for work in self._ended[taken:] if work.outcome in _CARRIES_ON]
 
     def _holds(self, work: Work, outcome: Outcome, error: BaseException | None) -> bool:
-        """Whether it will be tried again, and so holds back its lane and the next stage."""
+        """Whether it will be tried again, or may be, and so holds back its lane and the next stage."""
         work.trouble.error = error
-        holds = outcome is Outcome.POSTPONED or self._processing.may_retry(work, outcome)
+        holds = outcome is Outcome.POSTPONED or self._holds_given_up or self._processing.may_retry(work, outcome)
         self._is_holding = self._is_holding or holds
         return holds
 

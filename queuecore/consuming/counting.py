@@ -33,6 +33,8 @@ class ConsumptionCounts:
     dead_lettered          given up, and now in the dead-letter topic
     passed_over            replays for another group
     dropped                given up, and written nowhere but to the log
+    sent                   messages that handlers sent, and that are stored
+    processing_us          how long attempts took, from when a handler began with them
     """
 
     polled: int = 0
@@ -50,6 +52,13 @@ class ConsumptionCounts:
     dead_lettered: int = 0
     passed_over: int = 0
     dropped: int = 0
+    sent: int = 0
+    processing_us: int = 0
+
+    @property
+    def errors(self) -> int:
+        """Deliveries that failed or timed out."""
+        return self.retried + self.failed + self.timed_out
 
     @property
     def retried(self) -> int:
@@ -57,8 +66,14 @@ class ConsumptionCounts:
         return self.tmp_failed + self.tmp_timed_out
 
     def original(self) -> dict[str, int]:
-        """Under the names that ThingsBoard's statistics have."""
-        return {original: getattr(self, name) for original, name in _ORIGINAL_NAMES.items()}
+        """Under the names that ThingsBoard's statistics and metrics have. The time is in milliseconds."""
+        statistics = {original: getattr(self, name) for original, name in _ORIGINAL_NAMES.items()}
+        return statistics | {
+            "queue.producer.sent": self.sent,
+            "queue.consumer.polled": self.polled,
+            "queue.processing.time": self.processing_us // 1000,
+            "queue.errors": self.errors,
+        }
 
     def as_dict(self) -> dict[str, int]:
         return asdict(self)
@@ -99,11 +114,12 @@ class Counter:
         """To the counts in all alone."""
         setattr(self._counts, name, getattr(self._counts, name) + number)
 
-    def attempt(self, succeeded: Mapping[bytes | None, int], verdict: Verdict) -> None:
-        """An attempt is over: how many messages of which tenant have succeeded in it, and what became of the others.
-        One in which nothing was submitted does not count."""
+    def attempt(self, succeeded: Mapping[bytes | None, int], verdict: Verdict, took_s: float = 0.0) -> None:
+        """An attempt is over: how many messages of which tenant have succeeded in it, what became of the others, and
+        how long it took. One in which nothing was submitted does not count."""
         if not succeeded and not verdict.given_up and not verdict.again and not verdict.postponed:
             return
+        self.add("processing_us", round(took_s * 1_000_000))
         for tenant, number in succeeded.items():
             self._add_for(tenant, "succeeded", number)
         is_clean = True

@@ -135,3 +135,5 @@ class Desk:
         became["handled"] = len(works) - sum(became.values())
         for what, number in became.items():
             self.counter.add(what, number)
+        if sent := sum([len(work.outgoing) for work in works if work.outgoing and not work.reason]):
+            self.counter.add("sent", sent)

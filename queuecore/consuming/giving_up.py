@@ -15,6 +15,7 @@ from queuecore.topics import ProviderPartition
 logger = logging.getLogger(__name__)
 
 KILLED = "killed_worker"
+STUCK = "stuck"
 
 
 class GivingUp:

@@ -10,7 +10,7 @@ class Holds:
     queue       all of it
     tenants     the messages that name one of these tenants. They wait, and the others go on: until so many wait that
                 the partition's bound on open messages is reached. Under SEQUENTIAL and BATCH, whose promise is about
-                the whole partition, it waits with the first of them
+                the whole partition, and where messages are settled in order, it waits with the first of them
     partitions  these of the queue's partitions
     """
 

@@ -1,8 +1,9 @@
 """One partition: what was read of it and is not yet done. Knows no thread and no provider."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 
 from queuecore.clock import Clock
 from queuecore.consuming.attempt import Attempt, Run
@@ -12,6 +13,7 @@ from queuecore.consuming.state import PartitionState
 from queuecore.consuming.stateful_attempt import StatefulAttempt
 from queuecore.consuming.tracker import OffsetTracker
 from queuecore.consuming.work import Outcome, Work
+from queuecore.delivery import Delivery
 from queuecore.messages import TENANT_ID, Record, text_header
 from queuecore.processing.strategies import Verdict
 from queuecore.topics import TopicPartitionInfo
@@ -21,14 +23,20 @@ NO_TENANTS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class _Lingering:
-    """A handler that overran its time: what is in sequence with its message waits for it."""
+    """A handler that overran its time: what is in sequence with its message waits for it. Nothing of a lane may run
+    beside it; where it is in none, others wait for it while they are suspect, and no longer than `until`."""
 
     run: Run
     until: float
     record: Record
+    holds_lane: bool
 
     def is_past(self, now: float) -> bool:
-        return self.run.is_over or now >= self.until
+        return self.run.is_over or (now >= self.until and not self.holds_lane)
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether its lane has waited long enough."""
+        return self.holds_lane and now >= self.until and not self.run.is_over
 
 
 class PartitionWork:
@@ -75,7 +83,9 @@ class PartitionWork:
         # A crash left the messages up to this offset suspect; -1: none.
         self._suspect_until = found.last if found else -1
         # This one was alone when its process was killed; -1: none was.
-        self._killer = found.first if found and found.alone else -1
+        self._killer = found.first if found and found.alone and not found.accompanied else -1
+        # Or not quite alone, and is to be, before it is blamed.
+        self._accompanied = found.first if found and found.alone and found.accompanied else -1
         self._caught: Work | None = None
 
     @property
@@ -108,7 +118,9 @@ class PartitionWork:
             for work in self._open:
                 work.lane = plan.submit.lane_of(work.record)
             self._lingering = {
-                lane: one for one in self._lingering.values() if (lane := plan.submit.lane_of(one.record)) is not None
+                lane: replace(one, holds_lane=True)
+                for one in self._lingering.values()
+                if (lane := plan.submit.lane_of(one.record)) is not None
             }
         self.plan = plan
 
@@ -117,15 +129,57 @@ class PartitionWork:
         """Whether the next messages were under way when an earlier process was killed."""
         return self._suspect_until >= 0
 
-    def has_suspect(self, now: float) -> bool:
+    def has_suspect(self, now: float, paused_tenants: Collection[str] = NO_TENANTS) -> bool:
         """Whether such a message could be handed over now."""
         if not self.is_suspect or self.attempt is not None or self.paused or self.is_lingering(now):
             return False
-        return self._open[0].due_at <= now if self._open else bool(self._intake)
+        if self._open and self._open[0].due_at > now:
+            return False
+        first = self._first
+        return first is not None and not (paused_tenants and _tenant_of(first) in paused_tenants)
+
+    def is_held(self, paused_tenants: Collection[str]) -> bool:
+        """Whether its oldest message is of a tenant that is paused."""
+        first = self._first if paused_tenants else None
+        return first is not None and _tenant_of(first) in paused_tenants
+
+    @property
+    def _first(self) -> Record | None:
+        """The oldest message that is not done."""
+        if (work := next((work for work in self._open if not work.is_finished), None)) is not None:
+            return work.record
+        return self._intake[0] if self._intake else None
 
     def is_lingering(self, now: float) -> bool:
         """Whether a handler that overran its time still holds back its lane."""
         return any(not one.is_past(now) for one in self._lingering.values())
+
+    def is_stuck(self, now: float) -> bool:
+        """Whether a lane has waited for such a handler as long as it may: only another process can go on with it."""
+        return bool(self._lingering) and bool(self._stuck(now))
+
+    def take_stuck(self, now: float) -> list[Work]:
+        """The messages of such handlers that would be tried again: another process would get stuck with them as
+        well. No further attempt at these."""
+        offsets = self._stuck(now)
+        stuck = [work for work in self._open if work.record.offset in offsets and not work.is_finished]
+        self.finish(stuck)
+        self._open = [work for work in self._open if work not in stuck]
+        return stuck
+
+    def _stuck(self, now: float) -> set[int]:
+        """The offsets of their messages. What is part of the attempt under way is decided on with that."""
+        stuck = {one.record.offset for one in self._lingering.values() if one.is_stuck(now)}
+        return stuck - {work.record.offset for work in self._attempted} if stuck else stuck
+
+    def withdraw(self, tenants: Collection[str] | None = None) -> None:
+        """Hand over nothing more of the attempt under way, where it has messages of these tenants; without any: in any
+        case."""
+        attempt = self.attempt
+        if attempt is None or not attempt.is_open:
+            return
+        if tenants is None or (tenants and any(_tenant_of(work.record) in tenants for work in self._attempted)):
+            attempt.withdraw()
 
     def offer(self, records: Sequence[Record]) -> None:
         """Polled just now, in order."""
@@ -139,7 +193,7 @@ class PartitionWork:
         self.begun = ()
         if self.attempt is not None or self.paused:
             return None
-        new = self._take_pack() if take_new else []
+        new = self._take_pack(paused_tenants) if take_new else []
         self.begun = new
         if not self._open and not self._lingering and not paused_tenants and not self.is_suspect:
             # As it is nearly always.
@@ -151,9 +205,7 @@ class PartitionWork:
                 # The mark stays its own until its letter is stored: else it would have to be found again.
                 return None
             selected = self._select(now, paused_tenants)
-        if not selected:
-            return None
-        return self._attempt(selected)
+        return self._attempt(selected) if selected else None
 
     def accuse(self, offset: int) -> None:
         """This one is not to be handed over."""
@@ -230,8 +282,8 @@ class PartitionWork:
         late = self.attempt.expire(now, timeout_ms / 1000, cancel=self.plan.processing.cancels_overruns)
         for work, run in late:
             if work.lane is not None or self.is_suspect:
-                lane = work if work.lane is None else work.lane
-                self._lingering[lane] = _Lingering(run, now + self.plan.overrun_limit_ms / 1000, work.record)
+                until, lane = now + self.plan.overrun_limit_ms / 1000, work.lane
+                self._lingering[work if lane is None else lane] = _Lingering(run, until, work.record, lane is not None)
         return [run for _, run in late]
 
     def next_due(self, now: float) -> float | None:
@@ -250,22 +302,35 @@ class PartitionWork:
         self._mark.close()
         return runs
 
-    def _take_pack(self) -> list[Work]:
-        if not self._intake or (self._open and self._must_wait_for_open()):
+    def _take_pack(self, paused_tenants: Collection[str]) -> list[Work]:
+        if not self._intake or (self._open and self._must_wait_for_open(paused_tenants)):
             return []
         plan, intake = self.plan, self._intake
         room = min(len(intake), plan.pack_size, plan.max_open - self.tracker.open)
         if room <= 0:
             return []
+        if paused_tenants and plan.delivery is not Delivery.AT_LEAST_ONCE:
+            # What is taken is committed, or what comes after it is not settled before it.
+            room = _before_tenants(islice(intake, room), paused_tenants)
         records = [intake.popleft() for _ in range(room)]
         self.tracker.give([record[0] for record in records])
         lane_of = plan.submit.lane_of
         return [Work(record, lane_of(record)) for record in records]
 
-    def _must_wait_for_open(self) -> bool:
+    def _must_wait_for_open(self, paused_tenants: Collection[str]) -> bool:
         """Whether nothing new could be handed over before what is open is done, or memory is short."""
         plan = self.plan
-        return plan.processing.retries_pack or plan.submit.holds_all or self._bytes >= plan.max_open_bytes
+        if plan.submit.holds_all or self._is_memory_short():
+            return True
+        # A pack is tried again as a whole; of a tenant that is paused nothing is tried for now.
+        return plan.processing.retries_pack and any(
+            not paused_tenants or _tenant_of(work.record) not in paused_tenants for work in self._open
+        )
+
+    def _is_memory_short(self) -> bool:
+        """What is only read does not count: it waits to be taken."""
+        most = self.plan.max_open_bytes
+        return self._bytes >= most and sum(len(work.record[2]) for work in self._open if not work.is_finished) >= most
 
     def _catch_killer(self) -> bool:
         if self._killer < 0:
@@ -284,11 +349,12 @@ class PartitionWork:
             # One that still runs may yet kill the process: no other must be blamed for it.
             return []
         blocked: set[Hashable] = set(self._lingering)
-        holds_all = self.plan.submit.holds_all
+        settles_in_order = self.plan.delivery is Delivery.EXACTLY_ONCE
         selected: list[Work] = []
         for work in self._open:
-            if work.due_at > now or (paused_tenants and _tenant_of(work.record) in paused_tenants):
-                if holds_all or self.is_suspect:
+            is_held = bool(paused_tenants) and _tenant_of(work.record) in paused_tenants
+            if is_held or work.due_at > now:
+                if self.plan.submit.holds_all or self.is_suspect or (is_held and settles_in_order):
                     break
                 blocked.add(work.lane)
             elif work.lane is None or work.lane not in blocked:
@@ -302,21 +368,25 @@ class PartitionWork:
         if work.record.offset > self._suspect_until:
             self._suspect_until = -1
             return [work]
-        return [work] if self._mark.claim() else []
+        return [work] if self._mark.claim(exclusive=work.record.offset == self._accompanied) else []
 
-    def _attempt(self, selected: list[Work]) -> Attempt:
+    def _attempt(self, selected: list[Work]) -> Attempt | None:
+        """None while another partition of the process has to be by itself."""
+        if not self._mark.set(selected[0].record[0], selected[-1].record[0], alone=self.is_suspect):
+            return None
         plan = self.plan
         self._has_early = False
         for work in selected:
             if work.deliveries:
                 work.outcome = Outcome.NOT_SUBMITTED
                 work.trouble.due_at = 0.0
-        self._mark.set(selected[0].record[0], selected[-1].record[0], alone=self.is_suspect)
         self._attempted = selected
         submit_s = float("inf") if plan.timeout_ms is None else plan.timeout_ms / 1000
         stages = plan.submit.stages(_lanes(selected))
         kind = Attempt if self.state is None else StatefulAttempt
-        self.attempt = kind(stages, plan.processing, self._on_over, submit_s)
+        # What is committed already is given up for good.
+        holds_given_up = plan.letters.may_stand_still and plan.delivery is not Delivery.AT_MOST_ONCE
+        self.attempt = kind(stages, plan.processing, self._on_over, submit_s, holds_given_up=holds_given_up)
         return self.attempt
 
 
@@ -332,6 +402,11 @@ def _lanes(works: Sequence[Work]) -> list[list[Work]]:
             by_key[work.lane] = lane = [work]
             lanes.append(lane)
     return lanes
+
+
+def _before_tenants(records: Iterable[Record], tenants: Collection[str]) -> int:
+    """How many come before the first of these tenants'."""
+    return sum(1 for _ in takewhile(lambda record: _tenant_of(record) not in tenants, records))
 
 
 def _tenant_of(record: Record) -> str:

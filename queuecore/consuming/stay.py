@@ -15,7 +15,7 @@ from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.attempt import Run
 from queuecore.consuming.counting import Counter, Stopwatch
 from queuecore.consuming.desk import Finished
-from queuecore.consuming.giving_up import KILLED, GivingUp
+from queuecore.consuming.giving_up import KILLED, STUCK, GivingUp
 from queuecore.consuming.holds import Holds
 from queuecore.consuming.marks import MarkStore
 from queuecore.consuming.partition import PartitionWork
@@ -40,6 +40,8 @@ _SILENCE_S: Final = 1.0
 # A pack that is not over by then gets all handlers' threads; waking them for less would cost more than it gains.
 _HELP_AFTER_S: Final = 0.002
 _LONGEST_WAIT_S: Final = 0.1
+# A provider that is asked is not woken by what operators want meanwhile.
+_LONGEST_POLL_MS: Final = 500
 
 logger = logging.getLogger(__name__)
 
@@ -83,6 +85,9 @@ class Stay:
         self._epoch = 0
         self._is_settling = False
         self._takes_no_more = False
+        self._holds = around.holds()
+        # Whether messages that were committed were left unfinished.
+        self._has_dropped = False
 
     @property
     def held(self) -> frozenset[ProviderPartition]:
@@ -116,14 +121,17 @@ class Stay:
             raise error
         self._around.changed.clear()
         now = self._clock.monotonic()
+        self._follow_holds()
         self._advance(now)
+        if any(part.is_stuck(now) for part in self._parts.values()):
+            self._end_stuck(now)
         if self._unsettled and (now - self._settled_at >= _SETTLE_EVERY_S or not self._is_busy):
             self._settle()
         if (halt := self._around.giving_up.halt) is not None:
             self._settle()
             self._around.giving_up.halt = None
             raise halt
-        self._around.stalls.look(self._parts.values(), self._held_by_operators(), now)
+        self._around.stalls.look(self._parts.values(), self._holds, now)
         self._read(now)
 
     def resume(self, partitions: Collection[int] | None = None) -> None:
@@ -137,28 +145,29 @@ class Stay:
         """Hand over no more, and settle what is done. False when a handler took longer than to `deadline`."""
         is_done = self._drain(list(self._parts.values()), deadline)
         self._settle(deadline)
-        return is_done
+        return is_done and not self._has_dropped
 
     def leave(self, deadline: float) -> bool:
         """It has ended, in good order or not: nothing under way counts any more. Only what counts as done already is
-        still brought to its end, up to `deadline`, as nobody else will get it. False where some of that is dropped."""
-        is_done = not self._around.settling.commits_first or self._finish_committed(deadline)
+        still brought to its end, up to `deadline`, as nobody else will get it. False where some of that was dropped."""
+        if self._around.settling.commits_first:
+            self._drain(list(self._parts.values()), deadline)
+            self._around.settling.settle_outside(list(self._unsettled.values()))
+            self._unsettled.clear()
         for part in self._parts.values():
+            self._drop_unfinished(part)
             self._replace(part.close())
         self._parts.clear()
         if self._around.states is not None:
             self._around.states.close()
-        return is_done
+        return not self._has_dropped
 
-    def _finish_committed(self, deadline: float) -> bool:
-        parts = list(self._parts.values())
-        self._drain(parts, deadline)
-        self._around.settling.settle_outside(list(self._unsettled.values()))
-        self._unsettled.clear()
-        if unfinished := sum(part.open for part in parts):
+    def _drop_unfinished(self, part: PartitionWork) -> None:
+        """What counts as done already and is not, nobody will get again."""
+        if self._around.settling.commits_first and (unfinished := part.open):
+            self._has_dropped = True
             self._around.counter.add("dropped", unfinished)
-            logger.error("%d messages were committed, and are dropped unfinished", unfinished)
-        return not unfinished
+            logger.error("%s: %d messages were committed, and are dropped unfinished", part.info, unfinished)
 
     def assigned(self, partitions: frozenset[ProviderPartition]) -> None:
         self._epoch += 1
@@ -178,22 +187,57 @@ class Stay:
             )
 
     def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
-        deadline = self._clock.monotonic() + self._around.plan().hand_over_s
-        self._drain([self._parts[place] for place in partitions if place in self._parts], deadline)
+        deadline = self._drain_some(partitions)
         if not self._is_settling:
             # Else in the middle of it, as the consumer is kept alive: what is done since must not be committed first.
             self._settle(deadline)
         self._forget(partitions)
 
     def lost(self, partitions: frozenset[ProviderPartition]) -> None:
+        if self._around.settling.commits_first:
+            # Their next owner will not get what is under way.
+            self._drain_some(partitions)
         self._forget(partitions)
+
+    def _drain_some(self, partitions: frozenset[ProviderPartition]) -> float:
+        """Until when that may take, and may take what follows."""
+        deadline = self._clock.monotonic() + self._around.plan().hand_over_s
+        self._drain([self._parts[place] for place in partitions if place in self._parts], deadline)
+        return deadline
 
     @property
     def _is_busy(self) -> bool:
         return any(part.is_busy for part in self._parts.values())
 
-    def _held_by_operators(self) -> frozenset[ProviderPartition]:
+    def _follow_holds(self) -> None:
+        """Of what is paused from now on nothing more is handed over, but what counts as done already."""
         holds = self._around.holds()
+        if holds is self._holds:
+            return
+        self._holds = holds
+        if self._around.settling.commits_first:
+            return
+        for part in self._parts.values():
+            part.withdraw(None if holds.has(part.info.partition) else holds.tenants)
+
+    def _end_stuck(self, now: float) -> None:
+        """A process is needed in which none of these handlers runs. Their messages are given up first: it would only
+        get stuck with them, too. Always raises HandlersStuck."""
+        stuck = [part for part in self._parts.values() if part.is_stuck(now)]
+        for part in stuck:
+            works = part.take_stuck(now)
+            for work in works:
+                work.trouble.reason = STUCK
+            self._unsettle(part, self._around.giving_up.judge(part, 0, works, now))
+        self._settle()
+        places = ", ".join(str(part.info) for part in stuck)
+        raise HandlersStuck(
+            f"handlers of {places} overran their time and still run, so that what is in sequence with their messages "
+            "cannot go on; end this process, and give what they wait for a time-out"
+        )
+
+    def _held_by_operators(self) -> frozenset[ProviderPartition]:
+        holds = self._holds
         if not holds.queue and not holds.partitions:
             return _NONE
         return frozenset(place for place, part in self._parts.items() if holds.has(part.info.partition))
@@ -215,7 +259,7 @@ class Stay:
         all before it is settled, so that no other has to be found again. Whether the rest has to wait for that."""
         if any(part.is_suspect and part.is_busy for part in self._parts.values()):
             return True
-        suspect = next((part for part in free if part.has_suspect(now)), None)
+        suspect = next((part for part in free if part.has_suspect(now, self._holds.tenants)), None)
         if suspect is None:
             return False
         if not self._is_busy:
@@ -240,9 +284,9 @@ class Stay:
             self._unsettle(part, done)
 
     def _conclude(self, part: PartitionWork, now: float) -> None:
-        succeeded = part.attempt.tenants if part.attempt is not None else {}
-        verdict = part.conclude(now)
-        self._around.counter.attempt(succeeded, verdict)
+        attempt, verdict = part.attempt, part.conclude(now)
+        if attempt is not None:
+            self._around.counter.attempt(attempt.tenants, verdict, attempt.took_s(now))
         self._unsettle(part, verdict.done)
         self._unsettle(part, self._around.giving_up.judge(part, len(verdict.done), verdict.given_up, now))
 
@@ -251,7 +295,7 @@ class Stay:
             # Taken from us just now, as what others did was settled.
             return
         part.follow(self._around.plan())
-        attempt = part.begin(now, self._around.holds().tenants)
+        attempt = part.begin(now, self._holds.tenants)
         if part.begun:
             try:
                 self._around.settling.begin(self._consumer, part, part.begun)
@@ -302,7 +346,7 @@ class Stay:
     def _poll_ms(self, now: float) -> int:
         """Until something that waits is due."""
         due = [due for part in self._parts.values() if (due := part.next_due(now)) is not None]
-        interval_ms = self._around.plan().poll_interval_ms
+        interval_ms = min(self._around.plan().poll_interval_ms, _LONGEST_POLL_MS)
         return min(interval_ms, max(0, round((min(due) - now) * 1000))) if due else interval_ms
 
     def _wait(self, now: float) -> None:
@@ -400,12 +444,15 @@ class Stay:
 
     def _forget(self, partitions: frozenset[ProviderPartition]) -> None:
         for place in partitions:
-            self._unsettled.pop(place, None)
+            if not self._around.settling.commits_first:
+                # What is committed already is settled whoever has the partition.
+                self._unsettled.pop(place, None)
             self._around.giving_up.forget(place)
             self._around.stalls.forget(place)
             if self._around.states is not None:
                 self._around.states.forget(place)
             if (part := self._parts.pop(place, None)) is not None:
+                self._drop_unfinished(part)
                 self._replace(part.close())
         self._paused -= partitions
         self._around.settling.forget(partitions)

@@ -57,6 +57,11 @@ class DeadLetterPolicy:
         if self.topic:
             check_topic(payload_partition(ProviderPartition(self.topic, 0)).full_topic_name)
 
+    @property
+    def may_stand_still(self) -> bool:
+        """Whether a message that is given up may turn out to be one too many, and is then open again."""
+        return (self.max_count > 0 or self.max_ratio < 1) and self.on_limit is not OnLimit.DROP
+
     def state(self) -> "LimitState":
         return LimitState(self)
 

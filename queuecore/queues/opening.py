@@ -22,6 +22,7 @@ def open_queues(
     consuming: ConsumerOptions = DEFAULT_CONSUMING,
     capacity: int | None = None,
     when_full: Literal["block", "reject"] | None = None,
+    marks_folder: Path | str | None = None,
 ) -> Queues:
     """Queues on a provider of this name, which is closed with them.
 
@@ -30,7 +31,8 @@ def open_queues(
             queues.publish("orders", "customer-123", b"2 apples").result()
 
     `folder`, `servers`, `kafka`, `producing`, `capacity` and `when_full` are those of `open_provider`, the rest is
-    explained at `Queues`. Subscriptions read at most 1,000 messages at once, or fewer where `consuming` says so.
+    explained at `Queues`; marks are kept in the `log`'s folder where nothing else is said. Subscriptions read at most
+    1,000 messages at once, or fewer where `consuming` says so.
     """
     opened = open_provider(
         provider,
@@ -42,6 +44,8 @@ def open_queues(
         capacity=capacity,
         when_full=when_full,
     )
+    if marks_folder is None and provider == "log" and folder is not None:
+        marks_folder = Path(folder) / "marks"
     hand_over_s = consuming.session_timeout_ms / 2_000
     return Queues(
         opened,
@@ -50,4 +54,5 @@ def open_queues(
         debug=debug,
         hand_over_s=hand_over_s,
         auto_offset_reset=consuming.auto_offset_reset,
+        marks_folder=marks_folder,
     )

@@ -7,11 +7,13 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.context import MessageHandler, Payload
+from queuecore.consuming.marks import FileMarks, MarkStore, NoMarks
 from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.deadletter.foreign import Origin
 from queuecore.deadletter.policy import DeadLetterPolicy
@@ -52,6 +54,8 @@ class Queues:
     hand_over_s  how long a partition that goes to another subscriber waits for the message at hand, which is else
                  handled again there; to be less than the provider's `session_timeout_ms`
     auto_offset_reset  where a group begins that is new: `earliest`, or `latest` as in the provider's ConsumerOptions
+    marks_folder  where is noted what handlers are at, for all processes of this machine that subscribe: a message that
+                  kills its process is found by it, and becomes a dead letter; None: it is delivered again and again
 
     Subscriptions that still run when the queues are closed are stopped.
     """
@@ -65,12 +69,14 @@ class Queues:
         debug: bool = False,
         hand_over_s: float = 5.0,
         auto_offset_reset: OffsetReset = "earliest",
+        marks_folder: Path | str | None = None,
     ) -> None:
         self._provider = provider
         self._directory = QueueDirectory(provider.admin(), hash_name)
         self._composer = Composer(self._directory, producer_id or f"{socket.gethostname()}-{os.getpid()}", debug=debug)
         self._hand_over_s = hand_over_s
         self._auto_offset_reset = auto_offset_reset
+        self._marks: MarkStore = NoMarks() if marks_folder is None else FileMarks(Path(marks_folder))
         self._producer = provider.producer()
         self._roster = Roster()
         self._closed = threading.Event()
@@ -186,7 +192,9 @@ class Queues:
             state_topic=state_queue,
         )
         consumption = self._roster.add(
-            lambda: Consumption(plan, self._provider, handler, composer=self._composer, producer=self._producer)
+            lambda: Consumption(
+                plan, self._provider, handler, composer=self._composer, marks=self._marks, producer=self._producer
+            )
         )
         return Subscription(consumption, self._provider)
 

@@ -119,13 +119,27 @@ def _losses(promise: Promise, story: Story) -> Iterator[str]:
         yield from (f"{one.number} is lost" for one in lost)
         return
     crashed = {event.who for event in story.events if event.what is What.CRASHED}
-    held = {event.partition for event in story.events if event.what is What.ASSIGNED and event.who in crashed}
+    held = _held_in_a_crash(story.events)
     begun = {event.number: event.who for event in story.events if event.what is What.BEGUN}
     for one in lost:
         if one.partition not in held:
-            yield f"{one.number} is lost, and nobody crashed who held partition {one.partition}"
+            yield f"{one.number} is lost, and nobody crashed while they held partition {one.partition}"
         elif begun.get(one.number, "") not in crashed | {""}:
             yield f"{one.number} is lost, and {begun[one.number]}, who had it, did not crash"
+
+
+def _held_in_a_crash(events: Iterable[Event]) -> set[int]:
+    """The partitions that somebody held who crashed: who has given one back has left nothing of it undone."""
+    holding: dict[str, set[int]] = defaultdict(set)
+    held: set[int] = set()
+    for event in events:
+        if event.what is What.ASSIGNED:
+            holding[event.who].add(event.partition)
+        elif event.what is What.RELEASED:
+            holding[event.who].discard(event.partition)
+        elif event.what is What.CRASHED:
+            held |= holding.pop(event.who, set())
+    return held
 
 
 def _doubles(promise: Promise, story: Story) -> Iterator[str]:

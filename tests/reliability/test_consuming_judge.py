@@ -90,7 +90,11 @@ class TestAtMostOnceLosesInACrashOnly:
 
     def test_without_a_crash_nothing_may_be_lost(self) -> None:
         [found] = self.losses(ALL_WELL, range(5))
-        assert found == "5 is lost, and nobody crashed who held partition 0"
+        assert found == "5 is lost, and nobody crashed while they held partition 0"
+
+    def test_nor_by_one_that_had_given_the_partition_back_before(self) -> None:
+        found = self.losses("a+ a0=ok a- a! b+ b2=ok b3=ok b4=ok b5=ok", [0, 2, 3, 4, 5])
+        assert found == ["1 is lost, and nobody crashed while they held partition 0"]
 
     def test_nor_what_another_had(self) -> None:
         [found] = self.losses("a+ a0=ok a! b+ b1=ok b2=ok b3=ok b4=ok b5=ok", range(5))

@@ -116,10 +116,13 @@ class Bench:
         *,
         observer: Observer | None = None,
         marks: MarkStore | None = None,
+        composer: Composer | None = None,
         **changes: Any,
     ) -> Consumption:
         """Abandoned at the end, if it has not ended before."""
-        made = Consumption(self.plan(**changes), self.provider, handler, observer=observer, marks=marks)
+        made = Consumption(
+            self.plan(**changes), self.provider, handler, composer=composer, observer=observer, marks=marks
+        )
         self._stack.callback(self._end, made)
         return made
 

@@ -263,6 +263,11 @@ class TestStopping:
         assert consumption.stop(DEADLINE_S)
         wait_until(lambda: not [one for one in threading.enumerate() if one.name.startswith("in-g-")])
 
+    def test_it_does_not_wait_for_a_poll_however_long(self, bench: Bench) -> None:
+        consumption = bench.consume(Gate(), poll_interval_ms=3_600_000)
+        wait_until(lambda: consumption.partitions)
+        assert consumption.stop(DEADLINE_S)
+
     def test_one_that_never_started_has_nothing_to_stop(self, bench: Bench) -> None:
         async def later(record: Record, context: DeliveryContext) -> None: ...
 

@@ -9,12 +9,13 @@ from queuecore.consuming.context import DeliveryContext
 from queuecore.consuming.holds import NO_HOLDS, Holds
 from queuecore.consuming.observing import Unobserved
 from queuecore.deadletter.policy import DeadLetterPolicy, OnLimit
+from queuecore.delivery import Delivery
 from queuecore.errors import ConfigurationError, DeadLetterLimitExceeded
 from queuecore.messages import Record
-from queuecore.processing import processing_strategy
+from queuecore.processing import ProcessingStrategy, processing_strategy
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from queuecore.topics import TopicPartitionInfo
-from tests.unit.queuecore.consuming_kit import LONG_PAUSE, NO_RETRY, SEQUENTIAL, Bench, Gate
+from tests.unit.queuecore.consuming_kit import AT_ONCE, LONG_PAUSE, NO_RETRY, SEQUENTIAL, Bench, Gate
 
 
 class TestHolds:
@@ -41,6 +42,22 @@ class TestHolds:
         wait_until(lambda: consumption.counts.polled == 2)
         assert gate.seen == ["a"]
 
+    @pytest.mark.parametrize("holds", [Holds(queue=True), Holds(tenants=frozenset({"red"}))], ids=["queue", "tenant"])
+    def test_and_nothing_more_of_its_pack_is_handed_over(self, bench: Bench, holds: Holds) -> None:
+        gate = Gate("a")
+        bench.send("a", "b", "c", tenant="red")
+        consumption = bench.consume(gate, submit=SEQUENTIAL)
+        wait_until(lambda: gate.seen)
+        consumption.hold(holds)
+        attempt = next(iter(consumption.stay._parts.values())).attempt
+        wait_until(lambda: not attempt.is_open)
+        gate.open()
+        bench.wait_for_commit(1)
+        assert gate.seen == ["a"]
+        consumption.hold(NO_HOLDS)
+        bench.wait_for_commit(3)
+        assert consumption.counts.retried == 0
+
     def test_a_partition_is_paused_alone(self, wide_bench: Bench) -> None:
         gate = Gate()
         consumption = wide_bench.consumption(gate)
@@ -53,9 +70,10 @@ class TestHolds:
         consumption.hold(Holds(partitions=frozenset({1})))
         wide_bench.wait_for_commit(1, partition=0)
 
-    def test_a_tenants_messages_wait_and_the_others_go_on(self, bench: Bench) -> None:
+    @pytest.mark.parametrize("processing", ["SKIP_ALL_FAILURES", "RETRY_ALL"])
+    def test_a_tenants_messages_wait_and_the_others_go_on(self, bench: Bench, processing: str) -> None:
         gate = Gate()
-        consumption = bench.consumption(gate)
+        consumption = bench.consumption(gate, processing=processing_strategy(processing), pack_size=2, max_open=100)
         consumption.hold(Holds(tenants=frozenset({"red"})))
         consumption.start()
         bench.send("r1", "r2", tenant="red")
@@ -82,6 +100,21 @@ class TestHolds:
         assert gate.seen == []
         consumption.hold(NO_HOLDS)
         bench.wait_for_commit(3)
+
+    @pytest.mark.parametrize("delivery", ["at_most_once", "exactly_once"])
+    def test_where_what_follows_could_not_be_settled_it_waits_as_well(self, bench: Bench, delivery: str) -> None:
+        gate = Gate()
+        consumption = bench.consumption(gate, delivery=Delivery(delivery))
+        consumption.hold(Holds(tenants=frozenset({"red"})))
+        bench.send("b1", tenant="blue")
+        bench.send("r1", tenant="red")
+        bench.send("b2", tenant="blue")
+        consumption.start()
+        bench.wait_for_commit(1)
+        wait_until(lambda: consumption.counts.polled == 3)
+        assert consumption.stop(DEADLINE_S)
+        assert gate.seen == ["b1"]
+        assert bench.committed() == 1
 
 
 class Told(Unobserved):
@@ -144,6 +177,21 @@ class TestTooManyLetters:
             consumption.resume()
         bench.wait_for_commit(3)
         assert list(bench.stories()) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("processing", [NO_RETRY, AT_ONCE])
+    def test_what_is_in_sequence_with_it_waits_for_the_one_too_many(
+        self, bench: Bench, processing: ProcessingStrategy
+    ) -> None:
+        bench.send("bad1", "bad2", "good", "better")
+        failing = Failing("bad1", "bad2")
+        letters = DeadLetterPolicy(max_count=1)
+        consumption = bench.consume(failing, submit=SEQUENTIAL, processing=processing, letters=letters)
+        wait_until(lambda: consumption.paused)
+        assert set(failing.seen) == {"bad1", "bad2"}
+        failing.bad = ()
+        consumption.resume()
+        bench.wait_for_commit(4)
+        assert failing.seen[-3:] == ["bad2", "good", "better"]
 
     def test_the_queue_halts_where_it_says_so(self, bench: Bench) -> None:
         policy = DeadLetterPolicy(max_count=1, on_limit=OnLimit.HALT)
@@ -273,6 +321,21 @@ class TestGivingWay:
         gate.open()
         assert (consumption.counts.dropped, bench.committed()) == (2, 2)
         assert "2 messages were committed, and are dropped unfinished" in caplog.text
+
+    def test_so_it_is_when_a_partition_is_given_away(self, wide_bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+        for partition in (0, 1):
+            wide_bench.send("slow", "behind", partition=partition)
+        gate = Gate("slow")
+        options = {"delivery": Delivery.AT_MOST_ONCE, "submit": SEQUENTIAL, "hand_over_s": 0.1}
+        first = wide_bench.consume(gate, **options)
+        wait_until(lambda: len(gate.seen) == 2)
+        second = wide_bench.consume(Gate(), **options)
+        wait_until(lambda: second.partitions)
+        gate.open()
+        wait_until(lambda: first.counts.handled == 2)
+        assert first.counts.dropped == 2
+        assert "2 messages were committed, and are dropped unfinished" in caplog.text
+        assert not first.stop(DEADLINE_S)
 
     def test_a_handler_may_do_it(self, bench: Bench) -> None:
         def give_way(record: Record, context: DeliveryContext) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from queuecore.consuming.context import DeliveryContext
 from queuecore.messages import Record
-from queuecore.processing import processing_strategy
+from queuecore.processing import ProcessingStrategy, processing_strategy
 from queuecore.providers.memory.consumer import MemoryConsumer
 from queuecore.testing.waiting import wait_until
-from tests.unit.queuecore.consuming_kit import BY_ORIGINATOR, LONG_PAUSE, SEQUENTIAL, Bench, Gate
+from tests.unit.queuecore.consuming_kit import BY_ORIGINATOR, LONG_PAUSE, NO_RETRY, SEQUENTIAL, Bench, Gate
 
 SKIP = processing_strategy("SKIP_ALL_FAILURES_AND_TIMED_OUT")
 
@@ -45,8 +45,9 @@ class TestPartitions:
         assert wide_bench.committed(0) is None
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["threads", "tasks"])
+    @pytest.mark.parametrize("processing", [SKIP, NO_RETRY], ids=["told", "not told"])
     def test_nor_does_a_handler_that_never_returns_where_it_has_the_only_thread(
-        self, wide_bench: Bench, is_async: bool
+        self, wide_bench: Bench, processing: ProcessingStrategy, is_async: bool
     ) -> None:
         """Once its time is up."""
         gate = Gate("stuck")
@@ -57,7 +58,7 @@ class TestPartitions:
 
         wide_bench.send("stuck", partition=0)
         wide_bench.send("a", partition=1)
-        wide_bench.consume(later if is_async else gate, concurrency=1, processing=SKIP, timeout_ms=250)
+        wide_bench.consume(later if is_async else gate, concurrency=1, processing=processing, timeout_ms=250)
         wide_bench.wait_for_commit(1, partition=1)
         wide_bench.wait_for_commit(1, partition=0)
         gate.open()
@@ -102,6 +103,13 @@ class TestRoom:
         assert consumption.counts.polled <= 1 + 10
         gate.open()
         bench.wait_for_commit(31)
+
+    def test_what_is_read_ahead_does_not_hold_up_itself(self, bench: Bench) -> None:
+        """One message waits to be tried again, and more is at hand than may be open."""
+        bench.send("bad", *["x" * 600] * 30)
+        consumption = bench.consume(fail_first, processing=LONG_PAUSE, max_open_bytes=1_000, pack_size=10, max_open=100)
+        wait_until(lambda: consumption.counts.handled == 30)
+        assert bench.committed() is None
 
     def test_who_waits_for_a_handler_that_overran_does_not_look_all_the_time(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch

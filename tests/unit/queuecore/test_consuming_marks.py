@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from queuecore import open_queues
 from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.context import DeliveryContext
 from queuecore.consuming.marks import FileMarks, Mark, NoMarks
@@ -40,6 +41,63 @@ def killed(folder: Path, first: int, last: int, *, alone: bool = False, place: P
     with Child(set_and_wait, folder, place, Mark(first, last, alone)) as child:
         assert child.hear() == "set"
         child.kill()
+
+
+class TestCompany:
+    """Of other partitions of the process: one of theirs may be what kills it."""
+
+    @pytest.mark.parametrize("comes", ["before", "after", "and goes"])
+    def test_a_suspect_that_has_some_is_not_blamed(self, tmp_path: Path, comes: str) -> None:
+        with Child(_in_company, tmp_path / "marks", comes) as child:
+            assert child.hear() == "set"
+            child.kill()
+        found = FileMarks(tmp_path / "marks").open(GROUP, PLACE).left_behind()
+        assert found == Mark(1, 1, alone=True, accompanied=comes != "and goes")
+
+    def test_it_is_handled_again_with_nothing_beside_it(self, marks: FileMarks) -> None:
+        suspect, other = marks.open(GROUP, PLACE), marks.open("another", PLACE)
+        assert other.set(0, 9, alone=False)
+        assert not suspect.claim(exclusive=True)
+        assert not other.set(10, 19, alone=False), "what is new waits"
+        other.clear()
+        assert suspect.claim(exclusive=True)
+        assert suspect.set(1, 1, alone=True)
+        assert not other.set(10, 19, alone=False)
+        suspect.clear()
+        suspect.release()
+        assert other.set(10, 19, alone=False)
+
+    def test_who_waits_for_that_and_goes_holds_up_nobody(self, marks: FileMarks) -> None:
+        suspect, other = marks.open(GROUP, PLACE), marks.open("another", PLACE)
+        other.set(0, 9, alone=False)
+        assert not suspect.claim(exclusive=True)
+        suspect.close()
+        assert other.set(10, 19, alone=False)
+
+    def test_one_that_never_ends_is_not_waited_for_without_limit(
+        self, marks: FileMarks, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        suspect, endless = marks.open(GROUP, PLACE), marks.open("another", PLACE)
+        endless.set(0, 9, alone=False)
+        assert not suspect.claim(exclusive=True)
+        monkeypatch.setattr("queuecore.consuming.marks._LONGEST_WAIT_S", 0.0)
+        assert suspect.claim(exclusive=True)
+
+
+def _in_company(pipe: Connection, folder: Path, comes: str) -> None:
+    """A suspect under way, with another pack of the process that comes before or after it."""
+    marks = FileMarks(folder)
+    suspect, other = marks.open(GROUP, PLACE), marks.open("another", PLACE)
+    if comes in ("before", "and goes"):
+        other.set(0, 9, alone=False)
+    if comes == "and goes":
+        other.clear()
+    assert suspect.claim()
+    suspect.set(1, 1, alone=True)
+    if comes == "after":
+        other.set(0, 9, alone=False)
+    pipe.send("set")
+    pipe.recv()
 
 
 class TestAMark:
@@ -96,6 +154,15 @@ class TestAMark:
         assert not second.claim(), "it is not its to release"
         first.close()
         assert second.claim()
+
+    def test_one_that_is_dead_and_not_yet_buried_is_dead(self, marks: FileMarks, tmp_path: Path) -> None:
+        process = os.fork()
+        if not process:
+            FileMarks(tmp_path / "marks").open(GROUP, PLACE).set(3, 7, alone=False)
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+        assert marks.open(GROUP, PLACE).left_behind() == Mark(3, 7, alone=False)
+        os.waitpid(process, 0)
 
     def test_where_none_can_be_kept_that_is_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         (tmp_path / "file").write_text("in the way")
@@ -155,6 +222,30 @@ def test_a_message_that_kills_its_worker_is_found_and_given_up(sent: Path) -> No
     story = stories["deadly"]
     assert (story.reason, story.stage) == ("killed_worker", Stage.CRASH)
     assert "the only one under way; find out why before it is replayed" in story.exception_message
+
+
+def subscribe(pipe: Connection, folder: Path) -> None:
+    def handle(record: Record, context: DeliveryContext) -> None:
+        if record.data == b"deadly":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with open_queues("log", folder=folder) as queues:
+        queues.create("orders")
+        with queues.subscribe("orders", handle, group=GROUP) as subscription:
+            subscription.drain()
+        pipe.send([(letter.record.data, letter.story.reason) for letter in queues.dead_letters("orders")])
+
+
+def test_so_it_is_by_the_library(tmp_path: Path) -> None:
+    with open_queues("log", folder=tmp_path) as queues:
+        queues.create("orders")
+        for data in (b"1", b"deadly", b"2"):
+            queues.publish("orders", None, data).result(DEADLINE_S)
+    heard = []
+    for _ in range(3):
+        with Child(subscribe, tmp_path) as child:
+            heard.append(child.hear_all())
+    assert heard == [[], [], [[(b"deadly", "killed_worker")]]]
 
 
 def test_while_messages_are_suspect_nothing_is_handled_beside_them(

@@ -11,7 +11,7 @@ from queuecore.consuming.context import OpenDelivery
 from queuecore.consuming.marks import Mark
 from queuecore.consuming.partition import PartitionWork
 from queuecore.errors import ConfigurationError
-from queuecore.processing import processing_strategy
+from queuecore.processing import ProcessingStrategy, processing_strategy
 from queuecore.testing.clock import ManualClock
 from tests.unit.queuecore.consuming_kit import (
     BY_ORIGINATOR,
@@ -35,19 +35,22 @@ class Noted:
     is_closed: bool = False
     is_free: bool = True
     has_claim: bool = False
+    is_exclusive: bool = False
 
     def left_behind(self) -> Mark | None:
         return self.found
 
-    def claim(self) -> bool:
-        self.has_claim = self.is_free
+    def claim(self, *, exclusive: bool = False) -> bool:
+        self.has_claim, self.is_exclusive = self.is_free, exclusive
         return self.is_free
 
     def release(self) -> None:
         self.has_claim = False
 
-    def set(self, first: int, last: int, *, alone: bool) -> None:
-        self.mark = Mark(first, last, alone)
+    def set(self, first: int, last: int, *, alone: bool) -> bool:
+        if self.is_free:
+            self.mark = Mark(first, last, alone)
+        return self.is_free
 
     def clear(self) -> None:
         self.mark = None
@@ -194,15 +197,21 @@ class TestWaiting:
 
 
 class TestOverruns:
-    def test_its_lane_waits_for_a_handler_that_overran_up_to_the_limit(self, make: Make) -> None:
-        desk = make(submit=BY_ORIGINATOR, processing=NO_RETRY)
+    @pytest.mark.parametrize(("processing", "tried_again"), [(NO_RETRY, []), (RETRY, [0])])
+    def test_its_lane_waits_for_a_handler_that_overran_and_is_stuck_in_the_end(
+        self, make: Make, processing: ProcessingStrategy, tried_again: list[int]
+    ) -> None:
+        desk = make(submit=BY_ORIGINATOR, processing=processing)
         desk.offer(0, 1, key=b"a")
         desk.begin()
         desk.overrun()
-        assert [work.reason for work in desk.part.conclude(desk.now).given_up] == ["timed_out"]
+        assert [work.record.offset for work in desk.part.conclude(desk.now).again] == tried_again
         assert desk.begin() == []
+        assert not desk.part.is_stuck(desk.now)
         desk.clock.advance(10.0)
-        assert desk.begin() == [1]
+        assert desk.begin() == []
+        assert desk.part.is_stuck(desk.now)
+        assert [work.record.offset for work in desk.part.take_stuck(desk.now)] == tried_again
 
     def test_or_until_it_is_over(self, make: Make) -> None:
         desk = make(submit=BY_ORIGINATOR, processing=NO_RETRY)
@@ -321,6 +330,18 @@ class TestAfterACrash:
         desk.work()
         desk.part.conclude(desk.now)
         assert not desk.mark.has_claim
+
+    def test_one_of_a_tenant_that_is_paused_waits_and_says_so(self, make: Make) -> None:
+        desk = make(found=Mark(0, 0, alone=False))
+        desk.part.offer([a_record(0, tenant="red")])
+        assert desk.part.has_suspect(desk.now)
+        assert not desk.part.has_suspect(desk.now, {"red"})
+
+    def test_one_that_had_company_is_not_blamed_but_handled_with_none(self, make: Make) -> None:
+        desk = make(found=Mark(0, 0, alone=True, accompanied=True))
+        desk.offer(0)
+        assert desk.begin() == [0]
+        assert desk.mark.is_exclusive
 
     @pytest.mark.parametrize("first", [0, 1])
     def test_the_one_that_was_alone_is_not_handed_over_again(self, make: Make, first: int) -> None:

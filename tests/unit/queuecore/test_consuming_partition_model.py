@@ -56,7 +56,7 @@ class Walk:
         self.unsettled: list[int] = []
         # Those that have ended in the attempt under way, and hold back nothing.
         self.ended: set[int] = set()
-        # Handlers that were left behind, and when their lane goes on without them.
+        # Handlers that were left behind, and how long their lane waits for them.
         self.overruns: dict[Run, tuple[int, float]] = {}
         self.busy: dict[Run, Work] = {}
         self.paused: frozenset[str] = frozenset()
@@ -64,6 +64,7 @@ class Walk:
     def step(self) -> None:
         often = [self.offer, self.begin, self.work, self.conclude, self.pass_time]
         seldom = [self.pause_tenants, self.expire, self.return_late, self.take_succeeded, self.settle]
+        seldom.append(self.replace_stuck)
         self.random.choice(often * 3 + seldom)()
 
     def check(self) -> None:
@@ -98,7 +99,7 @@ class Walk:
         if self.part.attempt is not None:
             return
         had_room = self.plan.max_open - self.part.tracker.open
-        had_open, was_short = bool(self.part._open), self._bytes() >= self.plan.max_open_bytes
+        had_open, was_short = bool(self.part._open), self._open_bytes() >= self.plan.max_open_bytes
         attempt = self.part.begin(self.now, self.paused)
         begun = [work.record.offset for work in self.part.begun]
         assert len(begun) <= min(max(0, had_room), self.plan.pack_size)
@@ -111,9 +112,7 @@ class Walk:
 
     def _expected(self) -> list[int]:
         """What is due, and behind nothing that is not: lanes that are held hold only themselves."""
-        held: set[Hashable] = {
-            self.lanes[offset] for run, (offset, until) in self.overruns.items() if not run.is_over and self.now < until
-        }
+        held: set[Hashable] = {self.lanes[offset] for run, (offset, _) in self.overruns.items() if not run.is_over}
         expected = []
         for work in self.part._open:
             lane = self.lanes[work.record.offset]
@@ -179,8 +178,8 @@ class Walk:
         for other in self.offered:
             if other < offset and self.lanes[other] == lane:
                 assert other in self.finished or other in self.ended, f"{other} is before {offset}"
-        for run, (other, until) in self.overruns.items():
-            assert run.is_over or self.now >= until or self.lanes[other] != lane
+        for run, (other, _) in self.overruns.items():
+            assert run.is_over or self.lanes[other] != lane
 
     def pass_time(self) -> None:
         self.clock.advance(self.random.choice([0.25, 1.0, 2.0, 10.0]))
@@ -195,6 +194,21 @@ class Walk:
     def return_late(self) -> None:
         if self.overruns:
             self.random.choice(list(self.overruns)).is_over = True
+
+    def replace_stuck(self) -> None:
+        """Lanes waited too long: their messages are given up, and the process with their handlers comes to its end."""
+        attempted = {work.record.offset for work in self.part._attempted}
+        late = {
+            offset
+            for run, (offset, until) in self.overruns.items()
+            if not run.is_over and self.now >= until and offset not in attempted
+        }
+        assert self.part.is_stuck(self.now) == any(self.lanes[offset] is not None for offset in late)
+        given_up = [work.record.offset for work in self.part.take_stuck(self.now)]
+        assert {*given_up} <= late
+        self._finish(given_up, "given up")
+        for run, (offset, _) in self.overruns.items():
+            run.is_over = run.is_over or offset in late
 
     def take_succeeded(self) -> None:
         self._finish([work.record.offset for work in self.part.take_succeeded()], "done")
@@ -223,6 +237,9 @@ class Walk:
     def _bytes(self) -> int:
         return sum(size for offset, size in self.sizes.items() if offset not in self.finished)
 
+    def _open_bytes(self) -> int:
+        return sum(self.sizes[work.record.offset] for work in self.part._open if not work.is_finished)
+
     def nothing_is_lost(self) -> None:
         held = [record.offset for record in self.part._intake] + [
             work.record.offset for work in self.part._open if not work.is_finished
@@ -246,6 +263,8 @@ class Walk:
         while len(self.finished) < len(self.offered):
             self.clock.advance(60.0)
             self.expire()
+            for run in self.overruns:
+                run.is_over = True
             if self.part.attempt is None:
                 self.unsettled, settled = [], sorted(self.unsettled)
                 self.part.tracker.complete(settled)

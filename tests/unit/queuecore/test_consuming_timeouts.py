@@ -9,7 +9,7 @@ import pytest
 from queuecore.consuming.context import DeliveryContext
 from queuecore.errors import HandlersStuck
 from queuecore.messages import Record
-from queuecore.processing import processing_strategy
+from queuecore.processing import ProcessingStrategy, processing_strategy
 from queuecore.testing.waiting import DEADLINE_S, wait_until
 from tests.unit.queuecore.consuming_kit import BY_ORIGINATOR, SEQUENTIAL, Bench, Gate
 
@@ -102,13 +102,23 @@ class TestOverruns:
         bench.wait_for_commit(4)
         assert gate.returned.index("slow") < gate.returned.index("behind")
 
-    def test_it_waits_no_longer_than_the_limit(self, bench: Bench) -> None:
+    @pytest.mark.parametrize(("processing", "reason"), [(SKIP, "timed_out"), (RETRY, "stuck")])
+    def test_where_it_waits_longer_than_the_limit_the_process_has_to_end_and_goes_on_behind_it(
+        self, processing: ProcessingStrategy, reason: str, bench: Bench
+    ) -> None:
         gate = Gate("slow")
         bench.send("slow", "behind", key="a")
-        bench.consume(gate, submit=BY_ORIGINATOR, processing=SKIP, timeout_ms=SHORT_MS, overrun_limit_ms=1)
-        bench.wait_for_commit(2)
-        assert gate.returned == ["behind"]
+        options = {"submit": BY_ORIGINATOR, "processing": processing, "timeout_ms": SHORT_MS, "overrun_limit_ms": 1}
+        consumption = bench.consume(gate, **options)
+        assert consumption.ended.wait(DEADLINE_S)
+        assert isinstance(consumption.error, HandlersStuck)
+        assert gate.seen == ["slow"], "nothing of its lane ran beside it"
         gate.open()
+        another = Gate()
+        bench.consume(another, **options)
+        bench.wait_for_commit(2)
+        assert another.seen == ["behind"]
+        assert [story.reason for story in bench.stories().values()] == [reason]
 
     def test_when_too_many_are_left_behind_it_ends_and_loses_nothing(self, bench: Bench) -> None:
         stuck = Gate(*"abcd")

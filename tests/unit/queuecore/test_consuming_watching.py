@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import pytest
 
+from queuecore.consuming.context import DeliveryContext
 from queuecore.consuming.counting import (
     MOST_TENANTS,
     OTHER_TENANTS,
@@ -12,6 +13,7 @@ from queuecore.consuming.counting import (
     Stopwatch,
     TimeBudget,
 )
+from queuecore.consuming.holds import NO_HOLDS, Holds
 from queuecore.consuming.observing import Unobserved
 from queuecore.consuming.partition import PartitionWork
 from queuecore.consuming.stalls import LOOK_EVERY_S, StallDetector
@@ -19,13 +21,14 @@ from queuecore.consuming.work import Work
 from queuecore.errors import ProviderUnavailable
 from queuecore.messages import QueueMessage, Record
 from queuecore.processing import Verdict, processing_strategy
+from queuecore.providers.base import TopicSpec
+from queuecore.sending import Addressed
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import ProviderPartition, TopicPartitionInfo
+from queuecore.topics import TopicPartitionInfo
 from tests.unit.queuecore.consuming_kit import AT_ONCE, INFO, NO_RETRY, SEQUENTIAL, Bench, Gate, a_plan, a_record
 
 PATIENCE_S = 60.0
-NONE_HELD: frozenset[ProviderPartition] = frozenset()
 
 
 def fail_bad(record: Record, context: object) -> None:
@@ -48,7 +51,27 @@ class TestCounts:
             "failedMsgs": 1,
             "successfulIterations": 0,
             "failedIterations": 3,
+            "queue.producer.sent": 0,
+            "queue.consumer.polled": 2,
+            "queue.processing.time": consumption.counts.processing_us // 1000,
+            "queue.errors": 3,
         }
+        assert consumption.counts.processing_us > 0
+
+    def test_what_handlers_send_is_counted_once_it_is_stored(self, bench: Bench) -> None:
+        class ToOutput:
+            def compose(self, queue: str, entity: object, payload: bytes, headers: object = None) -> Addressed:
+                return Addressed(TopicPartitionInfo(queue), QueueMessage(None, payload))
+
+        def forward(record: Record, context: DeliveryContext) -> None:
+            context.send("out", None, record.data)
+            fail_bad(record, context)
+
+        bench.provider.admin().create_topics([TopicSpec("out")])
+        bench.send("bad", "good", "better")
+        consumption = bench.consume(forward, processing=NO_RETRY, composer=ToOutput())
+        wait_until(lambda: consumption.counts.handled == 2)
+        assert consumption.counts.sent == 2
 
     def test_every_message_is_counted_by_what_became_of_it(self, bench: Bench) -> None:
         bench.send("bad", "good", "better")
@@ -185,39 +208,53 @@ class TestStalls:
     @pytest.fixture
     def detector(self, told: Told, bench: Bench, part: PartitionWork) -> StallDetector:
         detector = StallDetector(bench.provider, told, PATIENCE_S)
-        detector.look([part], NONE_HELD, 0.0)
+        detector.look([part], NO_HOLDS, 0.0)
         return detector
 
     def test_one_that_has_messages_and_finishes_none_is_told_once(
         self, detector: StallDetector, part: PartitionWork, told: Told
     ) -> None:
         part.offer([a_record(0)])
-        detector.look([part], NONE_HELD, PATIENCE_S - 1)
+        detector.look([part], NO_HOLDS, 1.0)
+        detector.look([part], NO_HOLDS, PATIENCE_S)
         assert told.stalls == []
-        for now in (PATIENCE_S, PATIENCE_S + 10):
-            detector.look([part], NONE_HELD, now)
+        for now in (PATIENCE_S + 1, PATIENCE_S + 10):
+            detector.look([part], NO_HOLDS, now)
         assert told.stalls == ["in.0 has finished nothing for 60 s, and messages that were read wait"]
+
+    def test_the_time_when_it_had_none_does_not_count(
+        self, detector: StallDetector, part: PartitionWork, told: Told
+    ) -> None:
+        detector.look([part], NO_HOLDS, PATIENCE_S - 1)
+        part.offer([a_record(0)])
+        detector.look([part], NO_HOLDS, PATIENCE_S + 1)
+        detector.look([part], NO_HOLDS, 2 * PATIENCE_S)
+        assert told.stalls == []
 
     def test_so_is_its_recovery(self, detector: StallDetector, part: PartitionWork, told: Told) -> None:
         part.offer([a_record(0), a_record(1)])
-        detector.look([part], NONE_HELD, PATIENCE_S)
+        detector.look([part], NO_HOLDS, 1.0)
+        detector.look([part], NO_HOLDS, PATIENCE_S + 1)
         part.finish([Work(a_record(0), None)])
-        for now in (PATIENCE_S + 1, PATIENCE_S + 2):
-            detector.look([part], NONE_HELD, now)
+        for now in (PATIENCE_S + 2, PATIENCE_S + 3):
+            detector.look([part], NO_HOLDS, now)
         assert told.stalls[1:] == ["recovered"]
-        detector.look([part], NONE_HELD, 3 * PATIENCE_S)
+        detector.look([part], NO_HOLDS, 3 * PATIENCE_S)
         assert len(told.stalls) == 3, "it may stall again"
 
     def test_one_that_has_nothing_to_do_is_not(self, detector: StallDetector, part: PartitionWork, told: Told) -> None:
-        detector.look([part], NONE_HELD, 10 * PATIENCE_S)
+        detector.look([part], NO_HOLDS, 10 * PATIENCE_S)
         assert told.stalls == []
 
     def test_one_that_reads_nothing_although_there_is_something_is(
         self, detector: StallDetector, part: PartitionWork, told: Told, bench: Bench
     ) -> None:
         bench.send("a")
-        detector.look([part], NONE_HELD, PATIENCE_S)
-        assert told.stalls == ["in.0 has finished nothing for 60 s, and messages wait to be read"]
+        for now in (PATIENCE_S, 2 * PATIENCE_S - 1):
+            detector.look([part], NO_HOLDS, now)
+        assert told.stalls == [], "it may have come just now"
+        detector.look([part], NO_HOLDS, 2 * PATIENCE_S)
+        assert told.stalls == ["in.0 has finished nothing for 120 s, and messages wait to be read"]
 
     def test_what_cannot_be_read_is_nothing_to_read(
         self, detector: StallDetector, part: PartitionWork, told: Told, bench: Bench
@@ -226,32 +263,49 @@ class TestStalls:
         with bench.provider.transactional_producer("t").begin() as transaction:
             transaction.send(INFO, QueueMessage(None, b"x"))
             transaction.abort()
-        detector.look([part], NONE_HELD, PATIENCE_S)
+        for now in (PATIENCE_S, 2 * PATIENCE_S, 3 * PATIENCE_S):
+            detector.look([part], NO_HOLDS, now)
         assert told.stalls == []
 
     def test_one_that_an_operator_paused_is_not(self, detector: StallDetector, part: PartitionWork, told: Told) -> None:
         part.offer([a_record(0)])
-        detector.look([part], frozenset({INFO.place}), PATIENCE_S)
-        detector.look([part], frozenset({INFO.place}), 2 * PATIENCE_S)
+        detector.look([part], Holds(partitions=frozenset({INFO.partition or 0})), PATIENCE_S)
+        detector.look([part], Holds(partitions=frozenset({INFO.partition or 0})), 2 * PATIENCE_S)
         assert told.stalls == []
-        detector.look([part], NONE_HELD, 2.5 * PATIENCE_S)
+        detector.look([part], NO_HOLDS, 2.5 * PATIENCE_S)
         assert told.stalls == [], "its time begins anew"
+
+    def test_nor_one_whose_next_message_is_of_a_tenant_that_is_paused(
+        self, detector: StallDetector, part: PartitionWork, told: Told
+    ) -> None:
+        part.offer([a_record(0, tenant="red"), a_record(1, tenant="blue")])
+        for now in (1.0, PATIENCE_S + 1, 2 * PATIENCE_S + 1):
+            detector.look([part], Holds(tenants=frozenset({"red"})), now)
+        assert told.stalls == []
 
     def test_nor_one_that_stands_still_for_a_reason_that_is_known(
         self, detector: StallDetector, part: PartitionWork, told: Told
     ) -> None:
         part.offer([a_record(0)])
         part.paused = "too many dead letters"
-        detector.look([part], NONE_HELD, 2 * PATIENCE_S)
+        detector.look([part], NO_HOLDS, 2 * PATIENCE_S)
         assert told.stalls == []
 
     def test_one_that_is_given_away_is_forgotten(
         self, detector: StallDetector, part: PartitionWork, told: Told
     ) -> None:
         part.offer([a_record(0)])
+        detector.look([part], NO_HOLDS, 1.0)
         detector.forget(INFO.place)
-        detector.look([part], NONE_HELD, PATIENCE_S)
+        detector.look([part], NO_HOLDS, PATIENCE_S + 1)
         assert told.stalls == []
+
+    def test_and_stalled_no_longer(self, detector: StallDetector, part: PartitionWork, told: Told) -> None:
+        part.offer([a_record(0)])
+        for now in (1.0, PATIENCE_S + 1):
+            detector.look([part], NO_HOLDS, now)
+        detector.forget(INFO.place)
+        assert told.stalls[1:] == ["recovered"]
 
     def test_it_looks_seldom(self, part: PartitionWork, told: Told, bench: Bench) -> None:
         looks: list[float] = []
@@ -263,7 +317,7 @@ class TestStalls:
         detector = Watched(bench.provider, told, PATIENCE_S)
         part.paused = "so that it is looked at each time"
         for now in (0.0, LOOK_EVERY_S / 2, LOOK_EVERY_S, LOOK_EVERY_S * 1.5):
-            detector.look([part], NONE_HELD, now)
+            detector.look([part], NO_HOLDS, now)
         assert looks == [0.0, LOOK_EVERY_S]
 
     def test_a_provider_that_does_not_answer_is_no_stall(self, part: PartitionWork, told: Told) -> None:
@@ -272,8 +326,8 @@ class TestStalls:
                 raise ProviderUnavailable("away")
 
         detector = StallDetector(Silent(), told, PATIENCE_S)  # type: ignore[arg-type]
-        detector.look([part], NONE_HELD, 0.0)
-        detector.look([part], NONE_HELD, PATIENCE_S)
+        detector.look([part], NO_HOLDS, 0.0)
+        detector.look([part], NO_HOLDS, PATIENCE_S)
         assert told.stalls == []
 
     def test_a_consumption_tells_its_observer(self, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
