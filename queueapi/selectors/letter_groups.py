@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterGroup, DeadLetterTally, Replay, Tenant
@@ -55,8 +55,10 @@ def tenants_hit(group: DeadLetterGroup) -> list[TenantHit]:
 def last_replay(group: DeadLetterGroup) -> ReplayOutcome | None:
     """None where its letters were never replayed. As quick for a million letters as an index is read."""
     members = DeadLetter.objects.filter(group=group)
-    had_some = Exists(members.filter(replay=OuterRef("pk")))
-    newest = Replay.objects.filter(had_some).select_related("operation").order_by("-operation__created_at").first()
+    # No EXISTS: PostgreSQL may make that a join with all members, instead of a look into the index for each replay.
+    had_one = Subquery(members.filter(replay=OuterRef("pk")).order_by().values("state")[:1])
+    replays = Replay.objects.alias(had_one=had_one).filter(had_one__isnull=False).select_related("operation")
+    newest = replays.order_by("-operation__created_at").first()
     if newest is None:
         return None
     counted = members.filter(replay=newest).order_by().values_list("state").annotate(number=Count("*"))
