@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from queueapi.models import Queue
+from queuecore.deadletter.foreign import Origin
 from queuecore.hashing import HashFunction
 from queuecore.messages import REPLAY_COUNT, REPLAY_ID, REPLAY_LETTER, Headers, Key, QueueMessage
 from queuecore.sending import Addressed
@@ -21,7 +22,9 @@ class LetterRow(NamedTuple):
     sequence: int
     letter_id: str
     queue_id: UUID
+    topic: str
     partition: int
+    origin: str
     replay_count: int
     is_edited: bool
     key: Key
@@ -37,14 +40,29 @@ class Route:
         self._target = None if target is None else target.partition_infos()
         self._hash = function
 
-    def info(self, queue_id: UUID, partition: int, key: Key, *, is_edited: bool = False) -> TopicPartitionInfo:
+    def info(
+        self,
+        queue_id: UUID,
+        topic: str,
+        partition: int,
+        key: Key,
+        *,
+        origin: str = Origin.SWITCHYARD,
+        is_edited: bool = False,
+    ) -> TopicPartitionInfo:
         """The same however often it is asked. A letter stays in its partition of its own queue, unless it was edited
-        and may have another key; one without a key is spread by the partition that it had."""
+        and may have another key. Only our own are in the partition of the dead-letter topic that they had in their
+        queue; those of others may name a topic that is one partition alone. What does not stay is divided by its key,
+        and one without a key is spread by the partition that it was found in."""
         infos = self._target or self._infos[queue_id]
-        stays = self._target is None and not is_edited and partition < len(infos)
-        if stays or key is None:
-            return infos[partition % len(infos)]
-        return infos[abs(self._hash(key)) % len(infos)]
+        if self._target is None and not is_edited:
+            if origin != Origin.SWITCHYARD:
+                named = [info for info in infos if info.full_topic_name == topic]
+                if len(named) == 1:
+                    return named[0]
+            elif partition < len(infos):
+                return infos[partition]
+        return infos[partition % len(infos) if key is None else abs(self._hash(key)) % len(infos)]
 
 
 class LetterSender:
@@ -55,7 +73,8 @@ class LetterSender:
         self._route = route
 
     def address(self, row: LetterRow) -> Addressed:
-        info = self._route.info(row.queue_id, row.partition, row.key, is_edited=row.is_edited)
+        place = (row.queue_id, row.topic, row.partition, row.key)
+        info = self._route.info(*place, origin=row.origin, is_edited=row.is_edited)
         return Addressed(info, QueueMessage(row.key, row.payload, self._headers(row)))
 
     def _headers(self, row: LetterRow) -> Headers:

@@ -15,6 +15,7 @@ from queueapi.models import DeadLetter, Pause, Queue, ServiceInstance
 from queueapi.replay_messages import Route, key_of
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
+from queuecore.deadletter.foreign import Origin
 from queuecore.hashing import hash_function
 
 # As many letters of one refusal are named.
@@ -112,22 +113,29 @@ def _refusal(letters: QuerySet[DeadLetter], reason: str) -> Iterator[Refusal]:
 
 
 def _targets(ready: QuerySet[DeadLetter], target: Queue | None) -> list[TargetCount]:
+    numbers: Counter[tuple[UUID, int]] = Counter()
+    routed = ready
     if target is None:
-        places = list(ready.order_by().values_list("queue_id", "partition").annotate(letters=Count("pk")))
-        queues = Queue.objects.in_bulk({queue for queue, _partition, _letters in places})
-        counts = [TargetCount(queues[queue], partition, letters) for queue, partition, letters in places]
-    else:
-        numbers = _numbers_by_key(ready, target)
-        counts = [TargetCount(target, partition, letters) for partition, letters in numbers.items()]
+        own = Q(origin=Origin.SWITCHYARD)
+        places = ready.filter(own).order_by().values_list("queue_id", "partition").annotate(letters=Count("pk"))
+        numbers.update({(queue, partition): letters for queue, partition, letters in places})
+        routed = ready.exclude(own)
+    numbers += _routed(routed, target)
+    queues = Queue.objects.in_bulk({queue for queue, _partition in numbers})
+    counts = [TargetCount(queues[queue], partition, letters) for (queue, partition), letters in numbers.items()]
     return sorted(counts, key=lambda count: (count.queue.name, count.partition))
 
 
-def _numbers_by_key(ready: QuerySet[DeadLetter], target: Queue) -> Counter[int]:
+def _routed(ready: QuerySet[DeadLetter], target: Queue | None) -> Counter[tuple[UUID, int]]:
     """By the keys that the letters had: few are edited."""
-    route = Route((), target, hash_function(config().queue.partitions.hash_function_name))
-    rows = ready.order_by().values_list("queue_id", "partition", "key", "raw_key").iterator(chunk_size=5_000)
-    infos = (route.info(queue, partition, key_of(key, raw)) for queue, partition, key, raw in rows)
-    return Counter(info.partition or 0 for info in infos)
+    function = hash_function(config().queue.partitions.hash_function_name)
+    route = Route(() if target else Queue.objects.all(), target, function)
+    columns = ("queue_id", "topic", "partition", "key", "raw_key", "origin")
+    numbers: Counter[tuple[UUID, int]] = Counter()
+    for queue, topic, partition, key, raw, origin in ready.order_by().values_list(*columns).iterator(chunk_size=5_000):
+        info = route.info(queue, topic, partition, key_of(key, raw), origin=origin)
+        numbers[target.id if target else queue, info.partition or 0] += 1
+    return numbers
 
 
 def _warnings(targets: Sequence[TargetCount], target: Queue | None, settings: ReplaySettings) -> Iterator[str]:

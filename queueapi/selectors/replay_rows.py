@@ -20,7 +20,9 @@ _COLUMNS: Final = (
     "sequence",
     "letter_id",
     "letter__queue_id",
+    "letter__topic",
     "letter__partition",
+    "letter__origin",
     "letter__replay_count",
     "letter__is_edited",
     "letter__key",
@@ -52,19 +54,21 @@ def _stored_rows(replay: Replay, first: int, most: int, last: int | None) -> Ite
     with closing(connection.cursor()) as cursor:
         cursor.execute(query, params)
         while rows := cursor.fetchmany(_FETCH):
-            for sequence, letter, queue, partition, count, is_edited, key, raw_key, headers, payload in rows:
+            for sequence, letter, queue, topic, partition, origin, count, is_edited, key, raw_key, *body in rows:
                 if queue not in queues:
                     queues[queue] = _uuid(queue)
                 yield LetterRow(
                     sequence,
                     _text(letter),
                     queues[queue],
+                    topic,
                     partition,
+                    origin,
                     count,
                     bool(is_edited),
                     key_of(key and _uuid(key), raw_key),
-                    json.loads(headers),
-                    bytes(payload),
+                    json.loads(body[0]),
+                    bytes(body[1]),
                 )
 
 

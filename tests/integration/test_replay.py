@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Self
 from uuid import UUID, uuid4
@@ -13,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.letter_index import index_letters
 from queueapi.actions.outcomes import mark_dropped, mark_failed_again, mark_outcomes
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replay_collecting import LetterCollector
@@ -28,13 +30,15 @@ from queueapi.errors import NotReplayable
 from queueapi.models import DeadLetter, DeadLetterEdit, LedgerEntry, Operation, Queue, Replay, ReplayChunk
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter
+from queueapi.selectors.replay_plans import plan_replay
 from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.hashing import partition_of
-from queuecore.messages import REPLAY_LETTER, QueueMessage
+from queuecore.messages import REPLAY_LETTER, QueueMessage, Record
 from queuecore.providers.base import Transaction, TransactionalProducer
 from queuecore.providers.log import LogProvider
 from queuecore.testing.clock import ManualClock
 from tests.integration.replay_kit import (
+    FAILED_AT_MS,
     finished,
     item_states,
     letters_in,
@@ -557,6 +561,37 @@ def test_it_is_in_the_ledger(queue, letters) -> None:
     replay = start_replay(SYSTEM, letters, reason="the sensor's firmware was mended")
     entry = LedgerEntry.objects.get(replay=replay)
     assert (entry.action, entry.count, entry.reason) == ("replay", 6, "the sensor's firmware was mended")
+
+
+class TestLettersOfOthers:
+    """They are where whoever wrote them put them, which says nothing about the queue's partitions."""
+
+    @pytest.fixture
+    def key(self, queue) -> bytes:
+        """Its partition is not the first."""
+        return next(key for number in range(100) if partition_of(key := b"key %d" % number, queue.partitions))
+
+    def test_they_go_where_their_keys_belong(self, queue, key) -> None:
+        self.enter(queue, key, "somewhere")
+        replay = start_replay(SYSTEM, LetterFilter(queue=queue.id))
+        ran(replay)
+        [record] = sent_records(queue)
+        assert record.topic == queue.partition_info(partition_of(key, queue.partitions)).full_topic_name
+
+    def test_they_go_to_the_partition_that_they_name(self, queue) -> None:
+        """As a queue's partition may be a topic of its own."""
+        named = queue.partition_info(2).full_topic_name
+        self.enter(queue, None, named)
+        plan = plan_replay(LetterFilter(queue=queue.id), None, ReplaySettings())
+        ran(start_replay(SYSTEM, LetterFilter(queue=queue.id)))
+        assert [record.topic for record in sent_records(queue)] == [named]
+        assert [count.partition for count in plan.targets] == [2]
+
+    def enter(self, queue: Queue, key: bytes | None, topic: str) -> None:
+        headers = {"__connect.errors.topic": topic.encode(), "__connect.errors.exception.class.name": b"ValueError"}
+        with closing(runtime.provider().reader()) as reader:
+            record = Record(queue.letter_topic, 0, 0, FAILED_AT_MS, key, headers, b"data")
+            assert index_letters([record], reader) == 1
 
 
 class TestOutcomes:
