@@ -36,10 +36,10 @@ def record(
     told = {**(after or {}), "letters": count, "reason": reason}
     if group_id is not None:
         audit(actor, action, "dead_letter_group", group_id, before=before, after=told)
-    elif letter_id is not None:
-        audit(actor, action, "dead_letter", letter_id, before=before, after=told)
     elif replay_id is not None:
         audit(actor, action, "replay", replay_id, before=before, after=told)
+    elif letter_id is not None:
+        audit(actor, action, "dead_letter", letter_id, before=before, after=told)
     else:
         audit(actor, action, "ledger_entry", entry.pk, before=before, after=told)
     return entry

@@ -103,8 +103,9 @@ def _record(
         abort_min=settings.abort_min,
         max_replays=settings.max_replays,
     )
-    told = operation.params
-    record(actor, LedgerAction.REPLAY, replay_id=replay.id, count=letters, reason=reason, after=told)
+    told, named = operation.params, None if isinstance(selection, LetterFilter) else selection
+    letter = named[0] if named and len(named) == 1 else None
+    record(actor, LedgerAction.REPLAY, letter_id=letter, replay_id=replay.id, count=letters, reason=reason, after=told)
     return replay
 
 

@@ -29,6 +29,7 @@ from queueapi.choices import LetterState, OperationState
 from queueapi.errors import NotReplayable
 from queueapi.models import DeadLetter, DeadLetterEdit, LedgerEntry, Operation, Queue, Replay, ReplayChunk
 from queueapi.replaying import ReplaySettings
+from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.replay_plans import plan_replay
 from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError, UnknownTopic
@@ -561,6 +562,17 @@ def test_it_is_in_the_ledger(queue, letters) -> None:
     replay = start_replay(SYSTEM, letters, reason="the sensor's firmware was mended")
     entry = LedgerEntry.objects.get(replay=replay)
     assert (entry.action, entry.count, entry.reason) == ("replay", 6, "the sensor's firmware was mended")
+
+
+def test_each_letter_shows_the_replays_that_it_was_in(queue, letters) -> None:
+    alone = start_replay(SYSTEM, letters[:1])
+    cancel_replay(SYSTEM, alone)
+    ran(alone)
+    together = start_replay(SYSTEM, letters)
+    first, last = (DeadLetter.objects.select_related("decision").get(id=letter) for letter in (letters[0], letters[-1]))
+    assert [entry.replay_id for entry in ledger_of(first)] == [together.id, alone.id]
+    assert [entry.replay_id for entry in ledger_of(last)] == [together.id]
+    assert LedgerEntry.objects.get(replay=alone).letter_id == letters[0]
 
 
 class TestLettersOfOthers:
