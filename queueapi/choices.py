@@ -94,9 +94,15 @@ class ConsumerState(models.TextChoices):
 FINAL_OPERATION_STATES: Final = (OperationState.SUCCEEDED, OperationState.FAILED, OperationState.CANCELLED)
 PAUSABLE_OPERATION_STATES: Final = (OperationState.PENDING, OperationState.RUNNING)
 # From each state, the states that may follow it. Given back by a replay that did not send it, a letter is open again.
-# One that failed again lives on as the letter its replay became: replaying both would send the message twice.
+# One that was sent, and opened again before its outcome came, still hears that. One that failed again lives on as the
+# letter its replay became: replaying both would send the message twice.
 LEGAL_LETTER_CHANGES: Final = {
-    LetterState.OPEN: (LetterState.REPLAYING, LetterState.DISCARDED),
+    LetterState.OPEN: (
+        LetterState.REPLAYING,
+        LetterState.DISCARDED,
+        LetterState.REPLAYED,
+        LetterState.FAILED_AGAIN,
+    ),
     LetterState.REPLAYING: (LetterState.OPEN, LetterState.REPLAYED, LetterState.FAILED_AGAIN),
     LetterState.REPLAYED: (),
     LetterState.FAILED_AGAIN: (),

@@ -14,7 +14,9 @@ from django.test.utils import CaptureQueriesContext
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.dead_letters import discard_letters
 from queueapi.actions.letter_index import index_letters
+from queueapi.actions.letter_recount import recount_letters
 from queueapi.actions.outcomes import mark_dropped, mark_failed_again, mark_outcomes
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replay_collecting import LetterCollector
@@ -34,7 +36,7 @@ from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.replay_plans import plan_replay
 from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.hashing import partition_of
-from queuecore.messages import REPLAY_LETTER, QueueMessage, Record
+from queuecore.messages import REPLAY_COUNT, REPLAY_LETTER, QueueMessage, Record
 from queuecore.providers.base import Transaction, TransactionalProducer
 from queuecore.providers.log import LogProvider
 from queuecore.testing.clock import ManualClock
@@ -623,6 +625,25 @@ class TestOutcomes:
         assert replay.failed == 2
         assert states(letters) == "oorrrr"
         assert ran(start_replay(SYSTEM, letters[:2])).sent == 2, "the letters are all there is of their messages"
+        assert [record.headers[REPLAY_COUNT] for record in sent_records(queue)] == [b"1"] * 6 + [b"2"] * 2
+
+    def test_one_that_is_dropped_each_time_is_not_replayed_for_ever(self, queue, letters) -> None:
+        for _ in range(2):
+            ran(start_replay(SYSTEM, letters[:1], settings=ReplaySettings(max_replays=2)))
+            mark_dropped(letters[:1])
+        with pytest.raises(NotReplayable, match="were replayed 2 times or more"):
+            start_replay(SYSTEM, letters[:1], settings=ReplaySettings(max_replays=2))
+
+    def test_what_was_dropped_and_is_delivered_once_more_has_its_outcome_all_the_same(self, queue, letters) -> None:
+        replay = ran(start_replay(SYSTEM, letters[:3]))
+        mark_dropped(letters[:3])
+        discard_letters(SYSTEM, letters[2:3], "known")
+        assert mark_outcomes([letters[0], letters[2]]) == 1
+        assert mark_failed_again(letters[1:2]) == 1
+        replay.refresh_from_db()
+        assert (replay.sent, replay.succeeded, replay.failed) == (3, 1, 2)
+        assert states(letters) == "Efdooo"
+        assert recount_letters() == []
 
     def test_one_that_comes_before_the_letter_was_sent_does_not_keep_the_replay_going(self, queue, letters) -> None:
         replay = start_replay(SYSTEM, letters)
