@@ -16,6 +16,12 @@ Headers = Mapping[str, bytes]
 
 NO_HEADERS: Headers = MappingProxyType({})
 
+
+class OwnHeaders(dict[str, bytes]):
+    """Headers for a message that is sent on as what it is: that it is a replay stays said. Of any other headers that
+    are passed on, that is left out."""
+
+
 PRODUCER_ID = "producerId"
 TIMESTAMP = "ts"
 # Where in its producer a message was sent, for debugging.

@@ -36,8 +36,9 @@ class HostObserver:
         self._stalls: dict[int, Stall] = {}
 
     def settling(self, works: Sequence[Work]) -> None:
-        """What became a letter again is told by the index, which reads it."""
-        replayed = [work for work in works if REPLAY_LETTER in work.record.headers]
+        """What became a letter again is told by the index, which reads it; what was sent on to be tried again, by who
+        handles it there."""
+        replayed = [work for work in works if REPLAY_LETTER in work.record.headers and not _was_sent_on(work)]
         if not replayed:
             return
         handled = [work for work in replayed if work.outcome is Outcome.SUCCEEDED and not work.reason]
@@ -75,6 +76,11 @@ class HostObserver:
         """The consumption that told of them is over."""
         with self._lock:
             self._stalls.clear()
+
+
+def _was_sent_on(work: Work) -> bool:
+    letter = work.record.headers[REPLAY_LETTER]
+    return any(message.headers.get(REPLAY_LETTER) == letter for _info, message in work.outgoing)
 
 
 def _letters(works: Sequence[Work]) -> list[UUID]:

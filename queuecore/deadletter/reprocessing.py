@@ -12,8 +12,9 @@ from typing import Final, Self
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.context import DeliveryContext, MessageHandler
 from queuecore.consuming.delivering import is_async
+from queuecore.deadletter.replay import REPLAY_GROUP
 from queuecore.errors import ConfigurationError, GivenUp, UndecodableMessage
-from queuecore.messages import Headers, Record
+from queuecore.messages import Headers, OwnHeaders, Record
 
 PREFIX: Final = "__queue.reprocessing."
 ATTEMPT: Final = f"{PREFIX}attempt"
@@ -118,7 +119,9 @@ class _Reprocessing:
                 f"failed {history.attempt + 1} times; the last time: {type(error).__name__}: {error}"
             ) from error
         context.unsend()
-        headers = {**record.headers, **next_try.headers()}
+        headers = OwnHeaders({**record.headers, **next_try.headers()})
+        # Whose turn it was: the second queue has a group of its own, which must not pass it over.
+        headers.pop(REPLAY_GROUP, None)
         context.send(self._policy.queue, record.key, record.data, headers)
 
 

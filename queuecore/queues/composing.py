@@ -12,7 +12,7 @@ from queuecore.deadletter.envelope import PREFIX
 from queuecore.encoding import encode, origin_headers
 from queuecore.errors import InvalidMessage
 from queuecore.hashing import Entity
-from queuecore.messages import NO_HEADERS, REPLAY_PREFIX, Headers, Key, QueueMessage
+from queuecore.messages import NO_HEADERS, REPLAY_PREFIX, Headers, Key, OwnHeaders, QueueMessage
 from queuecore.sending import Addressed
 from queuecore.topics import TopicPartitionInfo
 
@@ -64,8 +64,9 @@ def _checked(headers: Headers) -> Headers:
     for name, value in headers.items():
         if not isinstance(name, str) or not isinstance(value, bytes):
             raise InvalidMessage(f"the header {name!r} is {value!r}; names are text and values are bytes")
-    if any(name.startswith(_OWN_STORY) for name in headers):
-        return {name: value for name, value in headers.items() if not name.startswith(_OWN_STORY)}
+    story = PREFIX if isinstance(headers, OwnHeaders) else _OWN_STORY
+    if any(name.startswith(story) for name in headers):
+        return {name: value for name, value in headers.items() if not name.startswith(story)}
     return headers
 
 

@@ -34,11 +34,13 @@ from queueapi.replaying import ReplaySettings
 from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.replay_plans import plan_replay
+from queuecore.consuming.work import Outcome, Work
 from queuecore.errors import PayloadTooLarge, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.hashing import partition_of
 from queuecore.messages import REPLAY_COUNT, REPLAY_LETTER, QueueMessage, Record
 from queuecore.providers.base import Transaction, TransactionalProducer
 from queuecore.providers.log import LogProvider
+from queuecore.sending import Addressed
 from queuecore.testing.clock import ManualClock
 from tests.integration.replay_kit import (
     FAILED_AT_MS,
@@ -51,6 +53,7 @@ from tests.integration.replay_kit import (
     sent_records,
     states,
 )
+from workers.observing import HostObserver
 from workers.operations import replay as kind
 from workers.operations import runner
 from workers.operations.replay import ReplayKind
@@ -644,6 +647,19 @@ class TestOutcomes:
         assert (replay.sent, replay.succeeded, replay.failed) == (3, 1, 2)
         assert states(letters) == "Efdooo"
         assert recount_letters() == []
+
+    def test_one_that_was_sent_on_to_be_tried_again_has_its_outcome_there(self, queue, letters) -> None:
+        replay = ran(start_replay(SYSTEM, letters[:1]))
+        [record] = sent_records(queue)
+        work = Work(record, None)
+        work.outcome = Outcome.SUCCEEDED
+        work.outgoing = (Addressed(queue.partition_info(1), QueueMessage(record.key, record.data, record.headers)),)
+        HostObserver().settling([work])
+        assert states(letters) == "rooooo"
+        work.outgoing = (Addressed(queue.partition_info(1), QueueMessage(None, b"what its handler sent")),)
+        HostObserver().settling([work])
+        replay.refresh_from_db()
+        assert (states(letters), replay.succeeded) == ("Eooooo", 1)
 
     def test_one_that_comes_before_the_letter_was_sent_does_not_keep_the_replay_going(self, queue, letters) -> None:
         replay = start_replay(SYSTEM, letters)

@@ -13,9 +13,11 @@ from hypothesis import strategies as some
 from queuecore import DeliveryContext, MessageHandler, Queues
 from queuecore.consuming.context import OpenDelivery, Workplace
 from queuecore.consuming.delivering import is_async
+from queuecore.deadletter.replay import REPLAY_GROUP
 from queuecore.deadletter.reprocessing import ATTEMPT, DUE_AT_MS, ERRORS, History, ReprocessingPolicy, reprocessed
 from queuecore.errors import ConfigurationError, GivenUp, UndecodableMessage
-from queuecore.messages import QueueMessage, Record
+from queuecore.messages import REPLAY_COUNT, REPLAY_LETTER, REPLAY_PREFIX, QueueMessage, Record
+from queuecore.queues.composing import Composer as RealComposer
 from queuecore.sending import Addressed
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import DEADLINE_S, wait_until
@@ -29,6 +31,11 @@ class Composer:
 
     def compose(self, queue, entity, payload, headers=None) -> Addressed:
         return Addressed(TopicPartitionInfo(queue), QueueMessage(entity, payload, headers))
+
+
+class Directory:
+    def resolve(self, queue, entity) -> TopicPartitionInfo:
+        return TopicPartitionInfo(queue)
 
 
 def record_of(history: History | None = None, sent_at_ms: int = 1_000) -> Record:
@@ -53,6 +60,18 @@ def test_what_fails_is_sent_to_be_tried_again_with_its_history_and_nothing_else(
     assert (info.topic, message.key, message.data) == ("HousekeeperReprocessing", b"device", b"task")
     assert message.headers["kind"] == b"DELETE_EVENTS"
     assert History.of(message.headers) == History(1, 4_000, ("ValueError: the disk is full",))
+
+
+def test_a_replay_that_fails_again_stays_one_and_is_everybodys_in_the_second_queue() -> None:
+    """Whose replay it was for is a group of the first queue's."""
+    record = record_of()
+    marks = {REPLAY_LETTER: b"letter", REPLAY_COUNT: b"2", REPLAY_GROUP: b"housekeeper"}
+    record = Record("tb_housekeeper", 0, 0, 1_000, b"device", {**record.headers, **marks}, b"task")
+    context = OpenDelivery(Workplace("Housekeeper", {}, RealComposer(Directory(), "here")), record, 1)
+    reprocessed(failing, POLICY, ManualClock())(record, context)
+    [(_, message)] = context.close()
+    told = {name: value for name, value in message.headers.items() if name.startswith(REPLAY_PREFIX)}
+    assert told == {REPLAY_LETTER: b"letter", REPLAY_COUNT: b"2"}
 
 
 def test_it_is_not_handled_before_its_time() -> None:
