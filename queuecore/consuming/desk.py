@@ -99,12 +99,19 @@ class Desk:
         """All that it sent is stored, or its letter instead."""
         while True:
             try:
-                return self.patience.wait_for(stored)
+                self.patience.wait_for(stored)
             except QueueError as error:
                 if error.retryable:
                     raise
                 self.refused(part, work, error)
                 stored = self._send_in_turn(work)
+            else:
+                return self.sent(work)
+
+    def sent(self, work: Work) -> None:
+        """What it had to store is stored. A letter is not sent by its handler."""
+        if not work.reason:
+            self.counter.add("sent", len(work.outgoing))
 
     def _send_in_turn(self, work: Work) -> Iterator["Future[RecordMetadata]"]:
         """Each once the one before it is stored: so no letter is without its payload."""
@@ -135,5 +142,3 @@ class Desk:
         became["handled"] = len(works) - sum(became.values())
         for what, number in became.items():
             self.counter.add(what, number)
-        if sent := sum([len(work.outgoing) for work in works if work.outgoing and not work.reason]):
-            self.counter.add("sent", sent)

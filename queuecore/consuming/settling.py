@@ -318,6 +318,9 @@ class ExactlyOnce:
             part.tracker.complete(offsets)
             if part.state is not None:
                 part.state.stored(offsets)
+            for work in works:
+                if work.outgoing:
+                    self._desk.sent(work)
             kept = self._kept.get(part.info.place, {})
             for offset in offsets:
                 kept.pop(offset, None)
