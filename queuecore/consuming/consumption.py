@@ -26,7 +26,8 @@ from queuecore.consuming.settling import NOT_OURS, settling
 from queuecore.consuming.stalls import StallDetector
 from queuecore.consuming.standing_by import stand_by
 from queuecore.consuming.states import States
-from queuecore.consuming.stay import Stay, Surroundings
+from queuecore.consuming.stay import Stay
+from queuecore.consuming.surroundings import Surroundings
 from queuecore.delivery import Delivery
 from queuecore.errors import Displaced, QueueError
 from queuecore.processing.strategies import ProcessingStrategyType

@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, takewhile
 
 from queuecore.clock import Clock
 from queuecore.consuming.attempt import Attempt, Run
+from queuecore.consuming.lingering import Lingering
 from queuecore.consuming.marks import NoMark, PartitionMark
 from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.consuming.state import PartitionState
@@ -19,24 +20,6 @@ from queuecore.processing.strategies import Verdict
 from queuecore.topics import TopicPartitionInfo
 
 NO_TENANTS: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class _Lingering:
-    """A handler that overran its time: what is in sequence with its message waits for it. Nothing of a lane may run
-    beside it; where it is in none, others wait for it while they are suspect, and no longer than `until`."""
-
-    run: Run
-    until: float
-    record: Record
-    holds_lane: bool
-
-    def is_past(self, now: float) -> bool:
-        return self.run.is_over or (now >= self.until and not self.holds_lane)
-
-    def is_stuck(self, now: float) -> bool:
-        """Whether its lane has waited long enough."""
-        return self.holds_lane and now >= self.until and not self.run.is_over
 
 
 class PartitionWork:
@@ -77,7 +60,8 @@ class PartitionWork:
         # Whether some of the attempt were finished before it was over.
         self._has_early = False
         self._bytes = 0
-        self._lingering: dict[Hashable, _Lingering] = {}
+        # Handlers that overran their time: what is in sequence with their messages waits for them.
+        self._lingering = Lingering()
         self._mark: PartitionMark = mark or NoMark()
         found = self._mark.left_behind()
         # A crash left the messages up to this offset suspect; -1: none.
@@ -117,11 +101,7 @@ class PartitionWork:
         if plan.submit != self.plan.submit:
             for work in self._open:
                 work.lane = plan.submit.lane_of(work.record)
-            self._lingering = {
-                lane: replace(one, holds_lane=True)
-                for one in self._lingering.values()
-                if (lane := plan.submit.lane_of(one.record)) is not None
-            }
+            self._lingering.follow(plan.submit)
         self.plan = plan
 
     @property
@@ -152,7 +132,7 @@ class PartitionWork:
 
     def is_lingering(self, now: float) -> bool:
         """Whether a handler that overran its time still holds back its lane."""
-        return any(not one.is_past(now) for one in self._lingering.values())
+        return self._lingering.is_any(now)
 
     def is_stuck(self, now: float) -> bool:
         """Whether a lane has waited for such a handler as long as it may: only another process can go on with it."""
@@ -169,7 +149,7 @@ class PartitionWork:
 
     def _stuck(self, now: float) -> set[int]:
         """The offsets of their messages. What is part of the attempt under way is decided on with that."""
-        stuck = {one.record.offset for one in self._lingering.values() if one.is_stuck(now)}
+        stuck = self._lingering.stuck(now)
         return stuck - {work.record.offset for work in self._attempted} if stuck else stuck
 
     def withdraw(self, tenants: Collection[str] | None = None) -> None:
@@ -282,8 +262,7 @@ class PartitionWork:
         late = self.attempt.expire(now, timeout_ms / 1000, cancel=self.plan.processing.cancels_overruns)
         for work, run in late:
             if work.lane is not None or self.is_suspect:
-                until, lane = now + self.plan.overrun_limit_ms / 1000, work.lane
-                self._lingering[work if lane is None else lane] = _Lingering(run, until, work.record, lane is not None)
+                self._lingering.add(work, run, now + self.plan.overrun_limit_ms / 1000)
         return [run for _, run in late]
 
     def next_due(self, now: float) -> float | None:
@@ -292,7 +271,8 @@ class PartitionWork:
         if self.attempt is not None or self.paused:
             return None
         times = [work.due_at for work in self._open if work.due_at > now]
-        times += [lingering.until for lingering in self._lingering.values() if lingering.until > now]
+        if (until := self._lingering.next_until(now)) is not None:
+            times.append(until)
         return min(times, default=None)
 
     def close(self) -> list[Run]:
@@ -344,11 +324,10 @@ class PartitionWork:
 
     def _select(self, now: float, paused_tenants: Collection[str]) -> list[Work]:
         """What is due, less what is behind something that is not."""
-        self._lingering = {lane: one for lane, one in self._lingering.items() if not one.is_past(now)}
-        if self.is_suspect and self._lingering:
+        blocked = self._lingering.lanes(now)
+        if self.is_suspect and blocked:
             # One that still runs may yet kill the process: no other must be blamed for it.
             return []
-        blocked: set[Hashable] = set(self._lingering)
         settles_in_order = self.plan.delivery is Delivery.EXACTLY_ONCE
         selected: list[Work] = []
         for work in self._open:

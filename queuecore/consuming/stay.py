@@ -6,29 +6,19 @@ that has as much is paused, and the others go on.
 """
 
 import logging
-import threading
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 from typing import Final
 
-from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.attempt import Run
-from queuecore.consuming.counting import Counter, Stopwatch
 from queuecore.consuming.desk import Finished
-from queuecore.consuming.giving_up import KILLED, STUCK, GivingUp
-from queuecore.consuming.holds import Holds
-from queuecore.consuming.marks import MarkStore
+from queuecore.consuming.giving_up import KILLED, STUCK
 from queuecore.consuming.partition import PartitionWork
-from queuecore.consuming.places import are_together, place_of
-from queuecore.consuming.plan import ConsumptionPlan
-from queuecore.consuming.pool import Pool
-from queuecore.consuming.settling import Settling
-from queuecore.consuming.stalls import StallDetector
+from queuecore.consuming.places import by_place
 from queuecore.consuming.state import PartitionState
-from queuecore.consuming.states import RESTORING, States
+from queuecore.consuming.states import RESTORING
+from queuecore.consuming.surroundings import Surroundings
 from queuecore.consuming.work import Work
 from queuecore.errors import HandlersStuck, QueueError
-from queuecore.messages import Record
 from queuecore.providers.base import QueueConsumer
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
@@ -46,27 +36,6 @@ _LONGEST_POLL_MS: Final = 500
 logger = logging.getLogger(__name__)
 
 _NONE: Final[frozenset[ProviderPartition]] = frozenset()
-
-
-@dataclass(slots=True)
-class Surroundings:
-    """What a stay shares with those before and after it."""
-
-    plan: Callable[[], ConsumptionPlan]
-    holds: Callable[[], Holds]
-    pool: Pool
-    settling: Settling
-    giving_up: GivingUp
-    stalls: StallDetector
-    counter: Counter
-    stopwatch: Stopwatch
-    marks: MarkStore
-    # Set when an attempt is over, or something else is to be looked at.
-    changed: threading.Event
-    progressed: Callable[[], None]
-    # Where the queue's handlers remember something.
-    states: States | None = None
-    clock: Clock = SYSTEM_CLOCK
 
 
 class Stay:
@@ -384,7 +353,7 @@ class Stay:
             [part] = self._parts.values()
             part.offer(records)
         else:
-            for place, those in _by_place(records):
+            for place, those in by_place(records):
                 self._parts[place].offer(those)
         return True
 
@@ -468,12 +437,3 @@ class Stay:
         if fewer := self._paused - wanted:
             self._consumer.resume(fewer)
         self._paused = wanted
-
-
-def _by_place(records: list[Record]) -> Iterable[tuple[ProviderPartition, list[Record]]]:
-    """Runs of one partition's."""
-    start = 0
-    for index in range(1, len(records) + 1):
-        if index == len(records) or not are_together(records[index - 1], records[index]):
-            yield place_of(records[start]), records[start:index]
-            start = index
