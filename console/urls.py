@@ -32,6 +32,7 @@ urlpatterns = [
     page("dead-letters/replay/", letter_decisions.replay_selected, "replay_letters"),
     page("dead-letters/discard/", letter_decisions.discard_selected, "discard_letters"),
     page("dead-letters/restore/", letter_decisions.restore_selected, "restore_letters"),
+    page("dead-letters/release/", letter_decisions.release_selected, "release_letters"),
     page("dead-letters/groups/<int:pk>/note/", dead_letters.write_group_note, "note_group"),
     page("dead-letters/<uuid:pk>/", dead_letters.show_letter, "dead_letter"),
     page("dead-letters/<uuid:pk>/replay/", dead_letters.replay_letter, "replay_letter"),

@@ -91,7 +91,7 @@ class LetterList(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         wanted = self.filters.wanted
-        is_restoring = wanted.state == LetterState.DISCARDED
+        is_decided = wanted.state in (LetterState.DISCARDED, LetterState.REPLAYING)
         return super().get_context_data(
             **kwargs,
             groups=largest_open_groups(),
@@ -101,7 +101,7 @@ class LetterList(ListPage):
             is_sorted_by_time_alone=super().sort().column != "failed" and self._letters() > COUNTED,
             searched=SEARCHED if is_search_bounded(wanted) else None,
             quarantined=QuarantinedLetter.objects.count(),
-            selectable=LetterState.DISCARDED if is_restoring else LetterState.OPEN,
+            selectable=wanted.state if is_decided else LetterState.OPEN,
         )
 
     def _letters(self) -> int:

@@ -1,4 +1,4 @@
-"""Replay, discard, restore: first the plan; with `confirm`, the change."""
+"""Replay, discard, restore, release: first the plan; with `confirm`, the change."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,14 @@ from django.views.decorators.http import require_POST
 
 from console.access import actor_of
 from queueapi.actions.actor import Actor
-from queueapi.actions.dead_letters import discard_letters, plan_discard, plan_restore, restore_letters
+from queueapi.actions.dead_letters import (
+    discard_letters,
+    plan_discard,
+    plan_release,
+    plan_restore,
+    release_letters,
+    restore_letters,
+)
 from queueapi.actions.replays import start_replay
 from queueapi.choices import LetterState
 from queueapi.errors import ActionError
@@ -34,12 +41,35 @@ class Decision:
     before: LetterState
     plan: Callable[[Selection], LetterPlan]
     act: Callable[[Actor, Selection, str], LedgerEntry]
-    needs_reason: bool
+    consequence: str
+    needs_reason: bool = True
 
 
-DISCARD: Final = Decision("Discard", "discarded", LetterState.OPEN, plan_discard, discard_letters, needs_reason=True)
+DISCARD: Final = Decision(
+    "Discard",
+    "discarded",
+    LetterState.OPEN,
+    plan_discard,
+    discard_letters,
+    "They are not replayed any more. Until retention removes them they can be restored.",
+)
 RESTORE: Final = Decision(
-    "Restore", "restored", LetterState.DISCARDED, plan_restore, restore_letters, needs_reason=False
+    "Restore",
+    "restored",
+    LetterState.DISCARDED,
+    plan_restore,
+    restore_letters,
+    "They are open again, and can be replayed.",
+    needs_reason=False,
+)
+RELEASE: Final = Decision(
+    "Release",
+    "released",
+    LetterState.REPLAYING,
+    plan_release,
+    release_letters,
+    "They are open again, and can be replayed. Look first whether their messages still wait in their queue: whoever "
+    "replays them then has them handled twice.",
 )
 
 
@@ -68,6 +98,11 @@ def discard_selected(request: HttpRequest) -> HttpResponse:
 @require_POST
 def restore_selected(request: HttpRequest) -> HttpResponse:
     return _decide(request, RESTORE)
+
+
+@require_POST
+def release_selected(request: HttpRequest) -> HttpResponse:
+    return _decide(request, RELEASE)
 
 
 def _decide(request: HttpRequest, decision: Decision) -> HttpResponse:

@@ -7,6 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.ledger import record
@@ -19,8 +20,8 @@ CHUNK: Final = 2_000
 
 
 def purge_letters(before: datetime, chunk: int = CHUNK) -> int:
-    """Remove letters that failed before then, unless they are being replayed, and groups that have none left. How many
-    letters were removed."""
+    """Remove letters that failed before then, and groups that have none left. How many letters were removed. One that
+    is being replayed, or waits for its outcome, stays until its replay has been over since then."""
     removed = 0
     while number := _purge_chunk(before, chunk):
         removed += number
@@ -31,11 +32,12 @@ def purge_letters(before: datetime, chunk: int = CHUNK) -> int:
 
 def _purge_chunk(before: datetime, chunk: int) -> int:
     with transaction.atomic():
-        old = DeadLetter.objects.filter(failed_at__lt=before).exclude(state=LetterState.REPLAYING)
+        is_over = ~Q(state=LetterState.REPLAYING) | Q(replay__operation__finished_at__lt=before)
+        old = DeadLetter.objects.filter(is_over, failed_at__lt=before)
         chosen = old.order_by("failed_at").values("id")[:chunk]
         # Locked by rising id, as everywhere.
-        letters = DeadLetter.objects.select_for_update().filter(id__in=list(chosen.values_list("id", flat=True)))
-        letters = letters.exclude(state=LetterState.REPLAYING).order_by("id")
+        letters = DeadLetter.objects.select_for_update(of=("self",))
+        letters = letters.filter(is_over, id__in=list(chosen.values_list("id", flat=True))).order_by("id")
         rows = list(letters.values_list("id", "group_id", "tenant_id", "state"))
         if rows:
             _remove([letter for letter, *_ in rows])

@@ -1,12 +1,15 @@
 """What a change of letters would do, shown before it is done."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
+
+ANY: Final = Q()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,14 @@ class LetterPlan:
     why_not: str
 
 
-def plan_change(selection: Selection, before: LetterState, most: int) -> LetterPlan:
-    """A change of all letters that are in `before`. A filter that names a state means only that one."""
-    rows = selected_letters(selection).order_by().values_list("state").annotate(number=Count("pk"))
-    numbers = {LetterState(state): number for state, number in rows}
-    refused = {state: number for state, number in numbers.items() if state != before}
-    letters, missing = numbers.get(before, 0), 0
+def plan_change(selection: Selection, before: LetterState, most: int, ready: Q = ANY) -> LetterPlan:
+    """A change of all letters that are in `before`, and `ready` for it. A filter that names a state means only that
+    one."""
+    chosen = selected_letters(selection).order_by()
+    numbers = {LetterState(state): number for state, number in chosen.values_list("state").annotate(number=Count("pk"))}
+    letters, missing = chosen.filter(ready, state=before).count() if ready else numbers.get(before, 0), 0
+    refused = {state: number - (letters if state == before else 0) for state, number in numbers.items()}
+    refused = {state: number for state, number in refused.items() if number}
     if not isinstance(selection, LetterFilter):
         missing = len(set(selection)) - sum(numbers.values())
     why_not = _why_not(selection, letters, most, _refusal(selection, before, refused, missing))
@@ -57,6 +62,8 @@ def _refusal(selection: Selection, before: LetterState, refused: dict[LetterStat
         return ""
     state, number = next(iter(refused.items()))
     are = "is" if number == 1 else "are"
+    if state == before:
+        return f"{number:,} of the letters {are} still {state.label.lower()}: wait until that is over, or cancel it"
     return (
         f"{number:,} of the letters {are} not {before.label.lower()} but {state.label.lower()}{_by(selection, state)}"
     )

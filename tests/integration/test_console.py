@@ -20,6 +20,7 @@ from console.payloads import MAX_HEX_BYTES, MAX_TEXT_BYTES, show_headers, show_p
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_edits import edit_letter
 from queueapi.actions.queues import create_queue
+from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.choices import LetterState, OperationState, ProcessState
 from queueapi.models import (
@@ -782,6 +783,25 @@ def test_discarded_letters_are_restored_from_their_tab(admin_client: Client) -> 
     assert letter.state == LetterState.OPEN
 
 
+def test_letters_whose_outcome_never_came_are_released_from_their_tab(admin_client: Client) -> None:
+    letter = make_letter(make_queue())
+    replay = start_replay(SYSTEM, [letter.pk])
+    chosen = {"letter": [str(letter.pk)], "reason": "the topic was emptied", "confirm": "yes"}
+    page = reverse("dead_letter", args=[letter.pk])
+
+    assert "Its replay is not over." in text_of(admin_client.get(page))
+    refused = admin_client.post(reverse("release_letters"), chosen)
+    Operation.objects.filter(pk=replay.operation_id).update(state=OperationState.SUCCEEDED, finished_at=timezone.now())
+    listed_page = admin_client.get(reverse("dead_letters"), {"state": "replaying"})
+    offered = admin_client.get(page)
+    done = admin_client.post(reverse("release_letters"), chosen, follow=True)
+
+    assert "Nothing was released: 1 of the letters is still replaying" in text_of(refused)
+    assert "Release selected" in text_of(listed_page)
+    assert "Opens it again where its message is gone" in text_of(offered)
+    assert "1 letter was released." in text_of(done)
+
+
 def test_a_whole_group_is_replayed_or_discarded(admin_client: Client) -> None:
     queue = make_queue()
     group = make_letter(queue).group_id
@@ -809,7 +829,7 @@ def test_somebody_else_was_quicker(admin_client: Client) -> None:
     assert "Nothing was discarded: 1 of the letters is not open but replaying" in shown
 
 
-@pytest.mark.parametrize("name", ["discard_letters", "restore_letters"])
+@pytest.mark.parametrize("name", ["discard_letters", "restore_letters", "release_letters"])
 @pytest.mark.parametrize("chosen", [{}, {"letter": ["nonsense"]}, {"group": "9" * 30}, {"group": "-1"}])
 def test_a_decision_on_nothing_says_so(admin_client: Client, name: str, chosen: dict[str, Any]) -> None:
     assert "no letter was chosen" in text_of(admin_client.post(reverse(name), chosen)).lower()
@@ -923,7 +943,16 @@ def test_an_operation_that_is_over_is_not_cancelled(admin_client: Client) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["replay_letters", "discard_letters", "restore_letters", "replay_letter", "note_letter", "cancel_operation"]
+    "name",
+    [
+        "replay_letters",
+        "discard_letters",
+        "restore_letters",
+        "release_letters",
+        "replay_letter",
+        "note_letter",
+        "cancel_operation",
+    ],
 )
 def test_what_changes_something_is_never_a_link(admin_client: Client, name: str) -> None:
     arguments = [] if name.endswith("_letters") else [uuid4()]

@@ -9,15 +9,25 @@ from django.db import connections
 
 from queueapi.actions import dead_letters
 from queueapi.actions.actor import Actor
-from queueapi.actions.dead_letters import discard_letters, plan_discard, plan_restore, restore_letters
+from queueapi.actions.dead_letters import (
+    discard_letters,
+    plan_discard,
+    plan_release,
+    plan_restore,
+    release_letters,
+    restore_letters,
+)
 from queueapi.actions.letter_edits import edit_letter, message_of, note_group, note_letter, revert_letter
 from queueapi.actions.letter_recount import recount_letters
+from queueapi.actions.outcomes import mark_outcomes
+from queueapi.actions.replays import start_replay
 from queueapi.choices import LedgerAction, LetterState
 from queueapi.errors import InvalidInput, NotChangeable
-from queueapi.models import AuditEntry, DeadLetter, DeadLetterEdit, DeadLetterGroup, LedgerEntry
+from queueapi.models import AuditEntry, DeadLetter, DeadLetterEdit, DeadLetterGroup, LedgerEntry, Replay
 from queueapi.selectors.letter_filter import LetterFilter
 from queuecore.errors import PayloadTooLarge
 from queuecore.messages import QueueMessage
+from tests.integration.replay_kit import ran
 from tests.letters import make_letter, make_letters, states_of
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -132,6 +142,48 @@ def test_decisions_are_audited_with_who_and_from_where(letters) -> None:
     assert (entry.actor, entry.address, entry.object_id) == (user, "127.0.0.1", str(letters[0]))
     assert entry.after is not None
     assert entry.after["reason"] == "test data"
+
+
+# Release
+
+
+@pytest.fixture
+def sent(queue, letters) -> Replay:
+    """A replay that is over, whose messages nobody has handled."""
+    return ran(start_replay(ADA, letters))
+
+
+def test_letters_whose_messages_are_gone_are_released_and_can_be_replayed(letters, sent) -> None:
+    assert plan_release(LetterFilter(state=LetterState.REPLAYING)).letters == 3
+    entry = release_letters(ADA, letters[:2], "the topic was emptied")
+    assert states_of(letters) == ["open", "open", "replaying"]
+    assert (entry.action, entry.count, entry.before) == ("restore", 2, {"state": "replaying"})
+    assert DeadLetter.objects.get(id=letters[0]).decision == entry
+    assert recount_letters() == []
+    assert ran(start_replay(ADA, letters[:2])).sent == 2
+    assert DeadLetter.objects.get(id=letters[0]).replay_count == 1
+
+
+def test_what_is_still_being_sent_is_not_released(letters) -> None:
+    start_replay(ADA, letters)
+    with pytest.raises(NotChangeable, match="3 of the letters are still replaying: wait until that is over"):
+        release_letters(ADA, letters, "impatient")
+    assert plan_release(LetterFilter(state=LetterState.REPLAYING)).letters == 0
+    assert states_of(letters) == ["replaying"] * 3
+
+
+def test_who_releases_says_how_they_know(letters, sent) -> None:
+    with pytest.raises(InvalidInput, match="say how you know that the messages will not be handled"):
+        release_letters(ADA, letters, " ")
+
+
+def test_a_message_that_is_handled_all_the_same_is_heard_of(letters, sent) -> None:
+    release_letters(ADA, letters, "the topic was emptied")
+    assert mark_outcomes(letters[:1]) == 1
+    assert states_of(letters) == ["replayed", "open", "open"]
+    sent.refresh_from_db()
+    assert (sent.sent, sent.succeeded) == (3, 1)
+    assert recount_letters() == []
 
 
 # Edit

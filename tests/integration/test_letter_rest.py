@@ -9,11 +9,14 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from queueapi import runtime
+from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_index import index_letters
+from queueapi.actions.replays import start_replay
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, LedgerEntry, QuarantinedLetter
 from queuecore.deadletter.envelope import PREFIX
 from queuecore.messages import Record
+from tests.integration.replay_kit import ran
 from tests.letters import FAILED_AT, make_letter, make_letters, states_of
 
 URL = "/api/v1/dead-letters"
@@ -241,6 +244,18 @@ def test_a_group_is_discarded_and_restored_whole(api, queue) -> None:
     assert states_of(letters) == ["discarded"] * 2
     assert api.post(f"{GROUPS}/{group}/restore", {}).json()["count"] == 2
     assert states_of(letters) == ["open"] * 2
+
+
+def test_letters_are_released_when_their_replay_is_over(api, queue) -> None:
+    letters = make_letters(queue, 3)
+    group = DeadLetter.objects.get(id=letters[0]).group_id
+    ran(start_replay(SYSTEM, letters))
+    asked = {"letters": letters[:1], "reason": "the topic was emptied"}
+    assert api.post(f"{URL}/release?dry_run=true", asked).json()["letters"] == 1
+    assert api.post(f"{URL}/release", asked).json()["count"] == 1
+    assert api.post(f"{URL}/release", asked).status_code == 409
+    assert api.post(f"{GROUPS}/{group}/release", {"reason": "the same"}).json()["count"] == 2
+    assert states_of(letters) == ["open"] * 3
 
 
 def test_a_letter_is_replayed(api, queue) -> None:

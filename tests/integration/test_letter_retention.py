@@ -15,6 +15,7 @@ from queueapi.actions.replays import start_replay
 from queueapi.choices import LedgerAction, LetterState
 from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterGroup, LedgerEntry, ReplayItem
 from queuecore.messages import QueueMessage
+from tests.integration.replay_kit import ran
 from tests.letters import make_letter, make_letters
 from workers.tasks import purge_letters_task
 
@@ -47,6 +48,15 @@ def test_what_is_being_replayed_stays(queue) -> None:
     recount_letters(mend=True)
     assert purge_letters(timezone.now()) == 1
     assert not ReplayItem.objects.exists()
+
+
+def test_what_was_replayed_long_ago_and_never_heard_of_goes(queue) -> None:
+    letter = make_letter(queue)
+    replay = ran(start_replay(SYSTEM, [letter.id]))
+    assert replay.operation.finished_at is not None
+    assert purge_letters(replay.operation.finished_at) == 0, "its message may still be handled"
+    assert purge_letters(timezone.now()) == 1
+    assert recount_letters() == []
 
 
 def test_a_letter_whose_origin_is_gone_stays_without_it(queue) -> None:

@@ -1,4 +1,4 @@
-"""Dead letters over REST: look, discard, restore, edit, note, send again."""
+"""Dead letters over REST: look, discard, restore, release, edit, note, send again."""
 
 from typing import Any
 
@@ -10,7 +10,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
 
-from queueapi.actions.dead_letters import discard_letters, plan_discard, plan_restore, restore_letters
+from queueapi.actions.dead_letters import (
+    discard_letters,
+    plan_discard,
+    plan_release,
+    plan_restore,
+    release_letters,
+    restore_letters,
+)
 from queueapi.actions.letter_edits import edit_letter, note_group, note_letter, revert_letter
 from queueapi.actions.replays import replay_letters
 from queueapi.choices import LetterState
@@ -66,6 +73,14 @@ class DeadLetterViewSet(viewsets.ReadOnlyModelViewSet[DeadLetter]):
         """Open discarded letters again; answers as for discarding."""
         given = _given(wire.DecisionSerializer, request)
         return _restore(request, given["selection"], given["reason"])
+
+    @extend_schema(request=wire.DecisionSerializer, responses=wire.LedgerSerializer, parameters=[DRY_RUN])
+    @action(detail=False, methods=["post"])
+    def release(self, request: Request, **_: Any) -> Response:
+        """Open letters again whose replay is over, and whose messages will not be handled any more; answers as for
+        discarding."""
+        given = _given(wire.DecisionSerializer, request)
+        return _release(request, given["selection"], given["reason"])
 
     @extend_schema(request=wire.MessageSerializer, responses=wire.EditSerializer)
     @action(detail=True, methods=["put"])
@@ -141,6 +156,13 @@ class DeadLetterGroupViewSet(viewsets.ReadOnlyModelViewSet[DeadLetterGroup]):
         wanted = LetterFilter(group=self.get_object().pk, state=LetterState.DISCARDED)
         return _restore(request, wanted, _given(wire.ReasonSerializer, request)["reason"])
 
+    @extend_schema(request=wire.ReasonSerializer, responses=wire.LedgerSerializer, parameters=[DRY_RUN])
+    @action(detail=True, methods=["post"])
+    def release(self, request: Request, **_: Any) -> Response:
+        """Open its letters again whose replay is over, and whose messages will not be handled any more."""
+        wanted = LetterFilter(group=self.get_object().pk, state=LetterState.REPLAYING)
+        return _release(request, wanted, _given(wire.ReasonSerializer, request)["reason"])
+
 
 def _discard(request: Request, selection: Selection, reason: str) -> Response:
     if _is_dry_run(request):
@@ -152,6 +174,12 @@ def _restore(request: Request, selection: Selection, reason: str) -> Response:
     if _is_dry_run(request):
         return Response(wire.PlanSerializer(plan_restore(selection)).data)
     return Response(wire.LedgerSerializer(restore_letters(actor_of(request), selection, reason)).data)
+
+
+def _release(request: Request, selection: Selection, reason: str) -> Response:
+    if _is_dry_run(request):
+        return Response(wire.PlanSerializer(plan_release(selection)).data)
+    return Response(wire.LedgerSerializer(release_letters(actor_of(request), selection, reason)).data)
 
 
 def _is_dry_run(request: Request) -> bool:
