@@ -34,8 +34,8 @@ class Counting:
             run.step(number + 1)
         return "counted"
 
-    def give_back(self, operation: Operation) -> None:
-        self.given_back_at = operation.done
+    def give_back(self, run: OperationRun) -> None:
+        self.given_back_at = run.operation.done
 
 
 @pytest.fixture

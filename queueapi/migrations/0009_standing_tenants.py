@@ -5,7 +5,7 @@ class Migration(migrations.Migration):
     """Consumers tell what they counted for each tenant."""
 
     dependencies = [
-        ("queueapi", "0009_replay_outcomes"),
+        ("queueapi", "0008_replay_outcomes"),
     ]
 
     operations = [
