@@ -142,7 +142,8 @@ MISTAKES = {
     "other authority": (TLS, of_strangers, "broker certificate could not be verified"),
     "no certificate": (MUTUAL_TLS, encrypted, "bad certificate"),
     "no encryption": (TLS, lambda _: KafkaSecurity(), ""),
-    "encryption where there is none": (PLAIN, encrypted, "connecting to a PLAINTEXT broker listener"),
+    # librdkafka asks whether that listener has no encryption, the first time it is refused.
+    "encryption where there is none": (PLAIN, encrypted, "SSL connection closed by peer"),
 }
 
 
