@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import connections, transaction
 
 from queueapi.actions import dead_letters
 from queueapi.actions.actor import Actor
@@ -27,6 +27,7 @@ from queueapi.models import AuditEntry, DeadLetter, DeadLetterEdit, DeadLetterGr
 from queueapi.selectors.letter_filter import LetterFilter
 from queuecore.errors import PayloadTooLarge
 from queuecore.messages import QueueMessage
+from queuecore.testing.waiting import DEADLINE_S
 from tests.integration.replay_kit import ran
 from tests.letters import make_letter, make_letters, states_of
 
@@ -142,6 +143,34 @@ def test_decisions_are_audited_with_who_and_from_where(letters) -> None:
     assert (entry.actor, entry.address, entry.object_id) == (user, "127.0.0.1", str(letters[0]))
     assert entry.after is not None
     assert entry.after["reason"] == "test data"
+
+
+def test_a_replay_does_not_wait_for_letters_that_somebody_is_about_to_change(database, queue, letters) -> None:
+    """It takes letters in another order than everyone else: who waits might wait in a circle."""
+    if database == "sqlite":
+        pytest.skip("one writes at a time there, and nobody holds a single letter")
+    deciding, collected = threading.Event(), threading.Event()
+
+    def decide() -> None:
+        try:
+            with transaction.atomic():
+                DeadLetter.objects.select_for_update().get(id=letters[1])
+                deciding.set()
+                assert collected.wait(DEADLINE_S)
+        finally:
+            connections.close_all()
+
+    thread = threading.Thread(target=decide)
+    thread.start()
+    assert deciding.wait(DEADLINE_S)
+    try:
+        replay = start_replay(ADA, LetterFilter(queue=queue.id))
+    finally:
+        collected.set()
+        thread.join()
+    assert replay.operation.total == 2
+    assert states_of(letters) == ["replaying", "open", "replaying"]
+    assert recount_letters() == []
 
 
 # Release
