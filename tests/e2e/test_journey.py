@@ -55,6 +55,13 @@ def test_the_rest_interface_is_documented_without_another_host(page: Page) -> No
     expect(page.get_by_text("/api/v1/queues/{queue}/messages").first).to_be_visible()
 
 
+def test_no_page_is_wider_than_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 375, "height": 800})
+    for path in ("/", "/queues/", "/dead-letters/", "/operations/", "/audit/"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") == 375, path
+
+
 def eventually(check, timeout_ms: int) -> None:
     """Repeat a check that has its own waiting until it holds."""
     tries = max(1, timeout_ms // (2 * SECONDS))
