@@ -1,6 +1,5 @@
 """A Kafka that does not trust everybody: encrypted, with certificates and passwords, and rights to each topic."""
 
-import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -41,20 +40,10 @@ KEY_PASSWORD = "the key's"
 HASTY = KafkaOptions(request_timeout_ms=3_000, delivery_timeout_ms=3_000)
 
 # kafka-python leaves it to the garbage collector to close what could not connect.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <(socket|ssl):ResourceWarning")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_left_at_the_end() -> Iterator[None]:
-    yield
-    gc.collect()
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    """Collected while that warning is ignored: else it fails whichever test the collector runs in."""
-    yield
-    gc.collect()
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed <(socket|ssl):ResourceWarning"),
+    pytest.mark.usefixtures("collected_after_each", "collected_after_all"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """A cluster of three brokers, of which one after the other is killed and comes back under load."""
 
-import gc
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +24,10 @@ from tests.reliability.kafka_load import Load, Member, Observer, out_of_order, s
 from tests.services import running
 
 # kafka-python leaves some connections to brokers that are killed to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("collected_after_each", "collected_after_all"),
+]
 
 REPLICATED = KafkaOptions(replication_factor=3, min_insync_replicas=2)
 PARTITIONS = 4
@@ -35,19 +37,6 @@ ROUNDS = [pytest.param(1, id="one round"), pytest.param(3, id="three rounds", ma
 PROGRESS = 300
 # A death, an election and a restart, on a busy machine.
 PATIENCE_S = 180.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _nothing_left_at_the_end() -> Iterator[None]:
-    yield
-    gc.collect()
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left() -> Iterator[None]:
-    """Collected while that warning is ignored: else it fails whichever test the collector runs in."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture(scope="module")
