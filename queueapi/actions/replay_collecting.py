@@ -70,8 +70,10 @@ class LetterCollector:
     def _claim(self, part: Q, numbers: Counter[tuple[int, UUID | None]]) -> None:
         """What somebody else is about to change stays theirs. To wait for it might be to wait in a circle: letters are
         taken by their places here, and by their ids everywhere else."""
-        free = self._letters.filter(part).order_by().select_for_update(skip_locked=True, of=("self",))
-        letters = DeadLetter.objects.filter(id__in=free.values("id"))
+        letters = self._letters.filter(part).order_by()
+        if connection.features.has_select_for_update_skip_locked:
+            free = letters.select_for_update(skip_locked=True, of=("self",)).values("id")
+            letters = DeadLetter.objects.filter(id__in=free)
         letters.update(state=LetterState.REPLAYING, replay=self._replay, state_changed_at=timezone.now())
         claimed = self._claimed(part).order_by().values_list("group_id", "tenant_id").annotate(number=Count("pk"))
         numbers.update({(group, tenant): number for group, tenant, number in claimed})
