@@ -40,6 +40,7 @@ from queuecore.errors import (
     UndecodableMessage,
     UnknownHandler,
     UnknownQueue,
+    UnknownService,
     UnknownTenant,
     UnknownTopic,
 )
@@ -184,6 +185,7 @@ __all__ = [
     "UndecodableMessage",
     "UnknownHandler",
     "UnknownQueue",
+    "UnknownService",
     "UnknownTenant",
     "UnknownTopic",
     "VersionControlQueueFactory",

@@ -11,6 +11,7 @@ QueueError
 ├── HandlersStuck           handlers that overran their time still run, and others cannot go on beside them
 ├── UnknownQueue            no queue of that name is known where messages are routed
 ├── UnknownTenant           nothing is known of the tenant whose messages are to be routed
+├── UnknownService          no service instance of that id, or of that type, is in the cluster
 ├── InvalidMessage          the message cannot be stored as it is
 │   └── UndecodableMessage  what is stored is not what its reader expects; reading it again does not help
 ├── PayloadTooLarge         one message is larger than the topic takes
@@ -19,6 +20,11 @@ QueueError
 ├── NotOwner                the partition to commit belongs to another consumer of the group
 │   └── Displaced           another consumer has joined with this one's member id and has its place
 ├── GroupActive             the group's offsets cannot be changed while its members read
+├── LeaseLost               this instance is no longer, or not yet again, a member of its cluster
+│   └── Superseded          another instance has joined with its id
+├── NotCoordinator          another instance coordinates the cluster now
+├── UnknownRebalance        there is no such rebalance
+├── StoreUnavailable        the cluster's store cannot be reached (retryable)
 ├── ProducerFenced          a newer producer has taken over this transactional id
 ├── TransactionAborted      the transaction was aborted, so nothing of it took effect (retryable)
 ├── StateUndone             what handlers remember has to be read anew (retryable)
@@ -96,6 +102,12 @@ class UnknownTenant(QueueError):
     code = "unknown_tenant"
 
 
+class UnknownService(QueueError):
+    """No service instance of that id, or of that type, is in the cluster."""
+
+    code = "unknown_service"
+
+
 class InvalidMessage(QueueError):
     """The message cannot be stored as it is."""
 
@@ -162,6 +174,37 @@ class GroupActive(QueueError):
     """The group's offsets cannot be changed while its members read."""
 
     code = "group_active"
+
+
+class LeaseLost(QueueError):
+    """This instance is no longer, or not yet again, a member of its cluster."""
+
+    code = "lease_lost"
+
+
+class Superseded(LeaseLost):
+    """Another instance has joined with this one's id."""
+
+    code = "superseded"
+
+
+class NotCoordinator(QueueError):
+    """Another instance coordinates the cluster now."""
+
+    code = "not_coordinator"
+
+
+class UnknownRebalance(QueueError):
+    """There is no such rebalance."""
+
+    code = "unknown_rebalance"
+
+
+class StoreUnavailable(QueueError):
+    """The store of the cluster cannot be reached."""
+
+    code = "store_unavailable"
+    retryable = True
 
 
 class ProducerFenced(QueueError):
