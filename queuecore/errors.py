@@ -18,7 +18,8 @@ QueueError
 ├── PayloadMissing          what was stored apart from its dead letter is not there any more
 ├── PartitionFull           a bounded partition holds all it may (retryable)
 ├── NotOwner                the partition to commit belongs to another consumer of the group
-│   └── Displaced           another consumer has joined with this one's member id and has its place
+│   ├── Displaced           another consumer has joined with this one's member id and has its place
+│   └── StaleEpoch          the group has committed the partition under a newer assignment than this one's
 ├── GroupActive             the group's offsets cannot be changed while its members read
 ├── LeaseLost               this instance is no longer, or not yet again, a member of its cluster
 │   └── Superseded          another instance has joined with its id
@@ -168,6 +169,13 @@ class Displaced(NotOwner):
     """Another consumer has joined with this one's member id and has its place in the group."""
 
     code = "displaced"
+
+
+class StaleEpoch(NotOwner):
+    """The group has committed the partition under a newer assignment than this consumer's. The fields say where:
+    `group`, `place`, its `epoch`, and the `newest`."""
+
+    code = "stale_epoch"
 
 
 class GroupActive(QueueError):

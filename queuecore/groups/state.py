@@ -19,6 +19,8 @@ members look. A partition that moves from A to B is B's only when A has released
     taken = state.take(me)
     # save; begin to read `taken` at the committed offsets; tell listener.assigned(taken)
 
+A member that joins again wants something else: what it owns and still wants goes on, the rest is `revoked`.
+
 Commits are fenced by ownership: refuse one (NotOwner) unless `is_owner(me, partitions)`, checked in the turn that
 stores it. A member that expired owns nothing, so what it does late has no effect; one that joins again owns nothing
 until it takes it anew.
@@ -88,19 +90,18 @@ class GroupState:
         self.member_ids: dict[str, str] = {}
         # Members that another with their id has put out, until they join again or are gone.
         self.displaced: set[str] = set()
-        # How many partitions each topic has that somebody wants something of.
+        # How many partitions each topic has that somebody wants or owns something of.
         self.counts: dict[str, int] = {}
         self.targets: dict[ProviderPartition, str] = {}
         # Invariant: every owner is a member. A partition that no longer exists has no owner.
         self.owners: dict[ProviderPartition, str] = {}
 
     def join(self, member: str, wants: Wants, counts: Mapping[str, int], member_id: str | None = None) -> None:
-        """Come in, or want something else: then everything the member owned is released. `counts` says how many
-        partitions the wanted topics have; one that it does not name has none. Who had the `member_id` until now is out,
-        and what was planned for it is planned for this one. ConfigurationError, and nothing has changed, for a strategy
-        there is not: kept, it would stop every later member of the group too."""
+        """Come in, or want something else: what the member owns it keeps, and is to release what it wants no longer.
+        `counts` says how many partitions the wanted topics have; one that it does not name has none. Who had the
+        `member_id` until now is out, and what was planned for it is planned for this one. ConfigurationError, and
+        nothing has changed, for a strategy there is not: kept, it would stop every later member of the group too."""
         check_choices(wants, strategy=Strategy)
-        self._disown([member])
         self.member_ids.pop(member, None)
         self.displaced.discard(member)
         if member_id is not None:
@@ -203,7 +204,8 @@ class GroupState:
 
     def _replan(self) -> None:
         wanted = {topic for wants in self.members.values() for topic in wants.names()}
-        self.counts = {topic: count for topic, count in self.counts.items() if topic in wanted}
+        known = wanted | {partition.topic for partition in self.owners}
+        self.counts = {topic: count for topic, count in self.counts.items() if topic in known}
         wants = {member: list(wants.existing(self.counts)) for member, wants in self.members.items()}
         strategy: Strategy = next((wants.strategy for wants in self.members.values()), "sticky")
         # Who reads a partition now is more its owner than the one it was planned for.

@@ -16,6 +16,8 @@ from queuecore.providers.options import check_choices
 from queuecore.topics import ProviderPartition, TopicPartitionInfo, check_partitions
 
 SendCallback = Callable[[RecordMetadata | None, QueueError | None], None]
+# Which assignment of each partition a consumer acts for.
+Epochs = Mapping[ProviderPartition, int]
 Cleanup = Literal["delete", "compact", "compact,delete"]
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -174,26 +176,40 @@ class QueueConsumer(Protocol):
     def is_stopped(self) -> bool: ...
 
     def subscribe(
-        self, partitions: Iterable[TopicPartitionInfo] | None = None, listener: AssignmentListener | None = None
+        self,
+        partitions: Iterable[TopicPartitionInfo] | None = None,
+        listener: AssignmentListener | None = None,
+        epochs: Epochs | None = None,
     ) -> None:
-        """Join the group for these partitions, or for all of the consumer's `topic` as it grows; instead of what
-        was subscribed before. The group divides among its members what they ask for, and each partition is read by
-        one of them at a time, from its committed offset on, or from where `auto_offset_reset` says. UnknownTopic
-        where there is none."""
+        """Join the group for these partitions, or for all of the consumer's `topic` as it grows. The group divides among
+        its members what they ask for, and each partition is read by one of them at a time, from its committed offset
+        on, or from where `auto_offset_reset` says. UnknownTopic where there is none.
+
+        Called again it is a change, told to this listener: what was held and is wanted still goes on where it is,
+        without a word. What is wanted no longer is revoked in the next `poll`, and can be committed then; what is new
+        is given as the group gives it. A refused change leaves all as it is. To begin anew, unsubscribe first.
+
+        `epochs` fence: each is of one of these partitions, and rises with every new assignment of it. A commit carries
+        the epoch that its partition was given under, and once the group has committed a partition under one, none of a
+        lower epoch takes effect: StaleEpoch. Who is given a partition that was committed under a higher one hears that
+        in `poll`, once, and wants the partition no longer. A partition whose epoch changes is revoked, and given anew.
+        A partition without an epoch is not fenced."""
 
     def poll(self, duration_ms: int) -> list[Record]:
         """Up to a pack of records, waiting at most that long for the first. Each is given out once. QueueError
         when nothing is subscribed. Displaced, until it subscribes again, when another consumer has taken this one's
-        place in the group (see `Provider.consumer`). What the listener raises ends the poll, and what that would have
-        given comes with the next."""
+        place in the group (see `Provider.consumer`). StaleEpoch for each partition that was given under an epoch older
+        than the group's newest; the others go on with the next poll. What the listener raises ends the poll, and what
+        that would have given comes with the next."""
 
     def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
         """Everything below these offsets is done and will not be delivered to the group again. By default that is
         everything polled of the partitions held; one that nothing was polled of stays as it is. NotOwner, with nothing
         committed, when another consumer of the group holds one of the partitions, or when an offset is below all that
         this consumer read from since it holds the partition: that work is from before, and a consumer that held it
-        meanwhile is further. Kafka knows only the first of these. OffsetOutOfRange below 0 and, but on Kafka, beyond
-        the end."""
+        meanwhile is further. Kafka knows only the first of these. StaleEpoch, with nothing committed, when the group has
+        committed one of them under a higher epoch; Kafka says NotOwner. A commit without an epoch leaves the stored one
+        as it is, but on Kafka, where it is lost. OffsetOutOfRange below 0 and, but on Kafka, beyond the end."""
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
         """Give out no records of these until `resume`; they stay this consumer's. NotOwner if they are not."""
@@ -236,8 +252,9 @@ class Transaction(Protocol):
         """Hand over one message; what became of it shows at `commit`."""
 
     def commit_offsets(self, consumer: QueueConsumer, offsets: Mapping[ProviderPartition, int]) -> None:
-        """Commit these for the consumer's group with this transaction. NotOwner as for `QueueConsumer.commit`;
-        TransactionAborted on Kafka while the group divides its partitions anew."""
+        """Commit these for the consumer's group with this transaction, under the epochs it has them now. NotOwner and
+        StaleEpoch as for `QueueConsumer.commit`, here or at the commit; TransactionAborted on Kafka while the group
+        divides its partitions anew."""
 
     def commit(self) -> None:
         """All of it, or QueueError and none of it. ProducerFenced when a newer producer has the transactional id.
@@ -301,12 +318,18 @@ class QueueAdmin(Protocol):
     ) -> Mapping[str, Mapping[ProviderPartition, int]]:
         """Per group, what it committed; a partition it never committed is absent."""
 
+    def committed_epochs(
+        self, groups: Mapping[str, Iterable[ProviderPartition]]
+    ) -> Mapping[str, Mapping[ProviderPartition, int]]:
+        """Per group, the newest epoch that it committed under; a partition it never committed under one is absent."""
+
     def alter_group_offsets(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
-        """Commit for the group, forwards or backwards. GroupActive while a member holds one of the partitions,
-        OffsetOutOfRange below 0 or beyond the end; Kafka says neither of the latter."""
+        """Commit for the group, forwards or backwards; epochs stay. GroupActive while a member holds one of the
+        partitions, OffsetOutOfRange below 0 or beyond the end; Kafka says neither of the latter."""
 
     def delete_group_offsets(self, group: str, partitions: Iterable[ProviderPartition]) -> None:
-        """Forget what the group committed there. GroupActive while a member holds one of the partitions."""
+        """Forget what the group committed there, and under which epochs. GroupActive while a member holds one of the
+        partitions."""
 
     def groups(self) -> Mapping[str, GroupDescription]:
         """Every group that has members or committed offsets."""
