@@ -1,0 +1,146 @@
+"""Which services may have a partition, and what follows: pools of partitions that the same services may have.
+
+A service may have a partition when it
+
+- is of the partition's service type,
+- has its label, where it asks for one,
+- and is dedicated to its tenant or to that tenant's profile, where any service of the type is; otherwise, and for the
+  system's queues always, when it is dedicated to nobody.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
+
+from queuecore.cluster.services import ClusterPartition, ServiceInfo, by_id
+from queuecore.errors import ConfigurationError
+from queuecore.topics import ServiceType
+
+# Partitions that have these in common belong to one queue, and may go to the same services.
+_queue_of = attrgetter("service_type", "tenant.int", "profile", "label", "queue")
+
+
+class Want(NamedTuple):
+    """What partitions ask of a service. `dedications` are those that some service has; empty: it is to have none."""
+
+    service_type: ServiceType
+    label: str
+    dedications: frozenset[str]
+
+
+@dataclass(slots=True)
+class Pool:
+    """Partitions that the same services may have, both in an order of their own: nothing depends on that of the input.
+
+    services  by id, at least one
+    queues    the partitions, those of each queue by number
+    """
+
+    services: tuple[ServiceInfo, ...]
+    queues: list[list[ClusterPartition]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.queues))
+
+
+class Eligibility:
+    """Finds the services that may have a partition."""
+
+    def __init__(self, services: Iterable[ServiceInfo]) -> None:
+        """ConfigurationError where two have the same id."""
+        self._of_type: dict[ServiceType, list[ServiceInfo]] = defaultdict(list)
+        self._dedicated: dict[tuple[ServiceType, str], list[ServiceInfo]] = defaultdict(list)
+        self._common: dict[ServiceType, list[ServiceInfo]] = defaultdict(list)
+        for _, service in sorted(by_id(services).items()):
+            for service_type in set(service.service_types):
+                self._of_type[service_type].append(service)
+                if not service.dedicated_to:
+                    self._common[service_type].append(service)
+                for dedication in service.dedicated_to:
+                    self._dedicated[service_type, dedication].append(service)
+
+    def want(self, partition: ClusterPartition) -> Want:
+        kind = partition.service_type
+        taken = (dedication for dedication in partition.dedications if (kind, dedication) in self._dedicated)
+        return Want(kind, partition.label, frozenset(taken))
+
+    def services(self, want: Want) -> tuple[ServiceInfo, ...]:
+        """By id; empty where there is none."""
+        found = self._common.get(want.service_type, [])
+        if want.dedications:
+            lists = (self._dedicated[want.service_type, dedication] for dedication in want.dedications)
+            found = [
+                service for _, service in sorted({each.service_id: each for some in lists for each in some}.items())
+            ]
+        return tuple(service for service in found if not want.label or want.label in service.labels)
+
+    def reason(self, partition: ClusterPartition) -> str:
+        """In words, why no service may have it."""
+        want = self.want(partition)
+        of_type = f"no service of type {want.service_type}"
+        if not self._of_type.get(want.service_type):
+            return of_type if self._of_type else "there is no service"
+        if want.dedications:
+            return f"no service dedicated to {_either(want.dedications)} has the label {want.label!r}"
+        if self._common.get(want.service_type):
+            return f"{of_type} has the label {want.label!r}"
+        if partition.dedications:
+            whose = _either(partition.dedications)
+            return f"no service is dedicated to {whose}, and all of type {want.service_type} are dedicated to others"
+        return (
+            f"all services of type {want.service_type} are dedicated to tenants, and the system's queues are nobody's"
+        )
+
+
+def divide(
+    services: Iterable[ServiceInfo], partitions: Collection[ClusterPartition]
+) -> tuple[list[Pool], dict[str, str]]:
+    """The pools, smallest set of services first, and the reason for each partition that nobody may have.
+
+    ConfigurationError where two services have the same id, or two partitions the same name.
+    """
+    _check_names(partitions)
+    eligibility = Eligibility(services)
+    wanted: dict[Want, Pool] = {}
+    unassigned: dict[str, str] = {}
+    for queue in _queues(partitions):
+        want = eligibility.want(queue[0])
+        if want not in wanted:
+            wanted[want] = Pool(eligibility.services(want))
+        if wanted[want].services:
+            wanted[want].queues.append(queue)
+        else:
+            unassigned |= dict.fromkeys((partition.name for partition in queue), eligibility.reason(queue[0]))
+    return _merged(pool for pool in wanted.values() if pool.services), unassigned
+
+
+def _queues(partitions: Iterable[ClusterPartition]) -> list[list[ClusterPartition]]:
+    queues: dict[object, list[ClusterPartition]] = defaultdict(list)
+    for partition in partitions:
+        queues[_queue_of(partition)].append(partition)
+    for queue in queues.values():
+        queue.sort(key=attrgetter("name"))
+        queue.sort(key=attrgetter("number"))
+    return sorted(queues.values(), key=lambda queue: queue[0].name)
+
+
+def _check_names(partitions: Iterable[ClusterPartition]) -> None:
+    names = Counter(partition.name for partition in partitions)
+    if twice := sorted(name for name, count in names.items() if count > 1):
+        raise ConfigurationError(f"two partitions are called {twice[0]!r}; each needs a name of its own")
+
+
+def _merged(pools: Iterable[Pool]) -> list[Pool]:
+    """Those with the same services, for whatever reason, are one."""
+    merged: dict[tuple[str, ...], Pool] = {}
+    for pool in pools:
+        ids = tuple(service.service_id for service in pool.services)
+        merged.setdefault(ids, Pool(pool.services)).queues.extend(pool.queues)
+    return [merged[ids] for ids in sorted(merged, key=lambda ids: (len(ids), ids))]
+
+
+def _either(dedications: frozenset[str]) -> str:
+    return " or ".join(sorted(dedications))
