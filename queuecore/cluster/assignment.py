@@ -86,5 +86,5 @@ def plan(
 
 
 def _moves(current: Mapping[str, str], assignment: Mapping[str, str]) -> tuple[Move, ...]:
-    changed = [name for name, target in assignment.items() if current.get(name, target) != target]
-    return tuple(Move(name, current[name], assignment[name]) for name in sorted(changed))
+    changed = sorted(name for name, target in assignment.items() if current.get(name, target) != target)
+    return tuple(map(Move, changed, map(current.__getitem__, changed), map(assignment.__getitem__, changed)))

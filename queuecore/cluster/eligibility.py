@@ -18,8 +18,8 @@ from queuecore.cluster.services import ClusterPartition, ServiceInfo, by_id
 from queuecore.errors import ConfigurationError
 from queuecore.topics import ServiceType
 
-# Partitions that have these in common belong to one queue, and may go to the same services.
-_queue_of = attrgetter("service_type", "tenant.int", "profile", "label", "queue")
+_name = attrgetter("name")
+_number = attrgetter("number")
 
 
 class Want(NamedTuple):
@@ -118,19 +118,21 @@ def divide(
 
 
 def _queues(partitions: Iterable[ClusterPartition]) -> list[list[ClusterPartition]]:
+    """Those of one queue, which may go to the same services, together."""
     queues: dict[object, list[ClusterPartition]] = defaultdict(list)
-    for partition in partitions:
-        queues[_queue_of(partition)].append(partition)
+    for one in partitions:
+        queues[one.queue, one.label, one.profile, one.tenant.int, one.service_type].append(one)
     for queue in queues.values():
-        queue.sort(key=attrgetter("name"))
-        queue.sort(key=attrgetter("number"))
+        queue.sort(key=_name)
+        queue.sort(key=_number)
     return sorted(queues.values(), key=lambda queue: queue[0].name)
 
 
-def _check_names(partitions: Iterable[ClusterPartition]) -> None:
-    names = Counter(partition.name for partition in partitions)
-    if twice := sorted(name for name, count in names.items() if count > 1):
-        raise ConfigurationError(f"two partitions are called {twice[0]!r}; each needs a name of its own")
+def _check_names(partitions: Collection[ClusterPartition]) -> None:
+    if len({partition.name for partition in partitions}) < len(partitions):
+        names = Counter(partition.name for partition in partitions)
+        twice = min(name for name, count in names.items() if count > 1)
+        raise ConfigurationError(f"two partitions are called {twice!r}; each needs a name of its own")
 
 
 def _merged(pools: Iterable[Pool]) -> list[Pool]:

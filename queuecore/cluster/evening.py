@@ -3,15 +3,18 @@
 Each choice alone gives to those who have least. That is the best there is for one choice, but not for several, as a
 later one may leave no way to make up for an earlier one. So chains are looked for: a service with too much passes one
 on in one choice, who gets it passes one on in another, until it is with one that has at least one less. The sum of
-squares of the excesses is convex, so where no such chain is left, it is the smallest there is.
+squares of the excesses is convex, so when no such chain is left, it is the smallest there is.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Final, NamedTuple
 
 # What rounding errors of floats may look like.
 _TINY: Final = 1e-9
+# With hundreds of overlapping choices the last chains take far longer to find than they are worth. Usual are one or two.
+_ROUNDS: Final = 10
 
 
 class Choice(NamedTuple):
@@ -31,14 +34,15 @@ class _Step(NamedTuple):
 def choose(choices: Sequence[Choice], excess: dict[str, float]) -> list[set[str]]:
     """The chosen services of each choice. `excess`, what each has beside its share, is brought up to date."""
     chosen: list[set[str]] = [set() for _ in choices]
-    for index in sorted(range(len(choices)), key=lambda index: len(choices[index].candidates)):
+    is_free = [choice.number < len(choice.candidates) for choice in choices]
+    # Where there is nothing to choose comes first, and then where there is little.
+    for index in sorted(range(len(choices)), key=lambda index: (is_free[index], len(choices[index].candidates))):
         candidates, number = choices[index]
         chosen[index].update(sorted(candidates, key=lambda service: (excess[service], service))[:number])
         for service in chosen[index]:
             excess[service] += 1
-    free = [index for index, choice in enumerate(choices) if choice.number < len(choice.candidates)]
-    if len(free) > 1:
-        _Chains(choices, chosen, excess, free).pass_on()
+    if sum(is_free) > 1:
+        _Chains(choices, chosen, excess, compress(range(len(choices)), is_free)).pass_on()
     return chosen
 
 
@@ -55,9 +59,10 @@ class _Chains:
                 self._chosen_in[service].add(index)
 
     def pass_on(self) -> None:
-        """Until there is no chain. Each makes the sum of squares smaller, so this ends."""
-        while self._pass_some_on():
-            pass
+        """Until there is no chain, or it has taken long enough."""
+        for _ in range(_ROUNDS):
+            if not self._pass_some_on():
+                break
 
     def _pass_some_on(self) -> bool:
         """False where there was no chain from anybody.
@@ -70,16 +75,23 @@ class _Chains:
         for service in sorted(self._chosen_in, key=lambda service: (-self._excess[service], service)):
             while service not in done:
                 reached = self._reached(service)
-                least = min(reached, key=lambda other: (self._excess[other], other))
-                if self._excess[least] + 1 + _TINY < self._excess[service]:
-                    self._hand_over(service, least, reached)
+                last = next(reversed(reached))
+                if self._has_less(last, service):
+                    self._hand_over(service, last, reached)
                     found = True
                 else:
                     done.update(reached)
         return found
 
+    def _has_less(self, other: str, service: str) -> bool:
+        """So that it gets more even when one goes from the service to the other."""
+        return self._excess[other] + 1 + _TINY < self._excess[service]
+
     def _reached(self, start: str) -> dict[str, _Step | None]:
-        """Everyone that a chain from `start` leads to, with the last step to it. Takes each choice once."""
+        """Whom chains from `start` lead to, each with the last step to it. Ends with the first that has less, if any.
+
+        Takes each choice once: the second giver reaches nobody new there.
+        """
         reached: dict[str, _Step | None] = {start: None}
         waiting, seen = deque([start]), set[int]()
         while waiting:
@@ -87,9 +99,12 @@ class _Chains:
             for choice in sorted(self._chosen_in[giver] - seen):
                 seen.add(choice)
                 for taker in self._choices[choice].candidates:
-                    if taker not in reached and taker not in self._chosen[choice]:
-                        reached[taker] = _Step(giver, choice)
-                        waiting.append(taker)
+                    if taker in reached or taker in self._chosen[choice]:
+                        continue
+                    reached[taker] = _Step(giver, choice)
+                    if self._has_less(taker, start):
+                        return reached
+                    waiting.append(taker)
         return reached
 
     def _hand_over(self, start: str, end: str, reached: dict[str, _Step | None]) -> None:

@@ -10,7 +10,7 @@ What is left to choose, so that no move is added, is which partitions a service 
 partitions of a queue are kept apart: a service that stands still should not take a whole queue with it.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -48,7 +48,11 @@ class _Holdings:
         return {service: len(held) for service, held in self._held.items()}
 
     def assignment(self) -> dict[str, str]:
-        return {self._names[partition]: service for service, held in self._held.items() for partition in held}
+        owners = [""] * len(self._names)
+        for service, held in self._held.items():
+            for partition in held:
+                owners[partition] = service
+        return dict(zip(self._names, owners, strict=True))
 
     def give_up(self, quota: Mapping[str, int]) -> None:
         """Take from each what it has too much: of queues it has most of, then of those that others gave up least."""
@@ -66,7 +70,7 @@ class _Holdings:
 
     def _ranks(self, held: Iterable[int]) -> dict[int, int]:
         """For each, how many of its queue come before it."""
-        seen: Counter[int] = Counter()
+        seen: dict[int, int] = defaultdict(int)
         ranks = {}
         for partition in held:
             queue = self._queue_of[partition]
@@ -77,12 +81,15 @@ class _Holdings:
     def place(self, quota: Mapping[str, int]) -> None:
         """Fill every service up to its quota. Queue by queue, each to a place with a service that has less of it."""
         places = _places({service: quota[service] - len(held) for service, held in self._held.items()})
-        of_queue = Counter((service, self._queue_of[one]) for service in set(places) for one in self._held[service])
+        of_queue: dict[tuple[str, int], int] = defaultdict(int)
+        for service in set(places):
+            for partition in self._held[service]:
+                of_queue[service, self._queue_of[partition]] += 1
         for at, partition in enumerate(sorted(self._homeless)):
             queue = self._queue_of[partition]
             if (places[at], queue) in of_queue:
                 ahead = range(at, min(at + _AHEAD, len(places)))
-                best = min(ahead, key=lambda place: of_queue[places[place], queue])
+                best = min(ahead, key=lambda place: of_queue.get((places[place], queue), 0))
                 places[at], places[best] = places[best], places[at]
             of_queue[places[at], queue] += 1
             self._held[places[at]].append(partition)
