@@ -12,7 +12,9 @@ from queuecore.providers.base import Epochs
 from queuecore.topics import ProviderPartition
 
 
-def check_epochs(partitions: Collection[ProviderPartition] | None, epochs: Epochs | None) -> dict[ProviderPartition, int]:
+def check_epochs(
+    partitions: Collection[ProviderPartition] | None, epochs: Epochs | None
+) -> dict[ProviderPartition, int]:
     """These, or ConfigurationError for what can be none: below 0, or of a partition that is not asked for by name."""
     for place, epoch in (epochs or {}).items():
         if not isinstance(epoch, int) or epoch < 0:
@@ -31,8 +33,8 @@ def check_newest(group: str, epochs: Epochs, newest: Epochs) -> None:
 
 def stale_epoch(group: str, place: ProviderPartition, epoch: int, newest: int) -> StaleEpoch:
     return StaleEpoch(
-        f"group {group} has committed {place} in epoch {newest}, and this consumer has it in epoch {epoch}: another was "
-        "given the partition since, and goes on with it; nothing was committed. Ask for a new assignment",
+        f"group {group} has committed {place} in epoch {newest}, and this consumer is in epoch {epoch}: another was "
+        "given it since, and goes on; nothing was committed. Ask for a new assignment",
         group=group,
         place=place,
         epoch=epoch,

@@ -181,9 +181,9 @@ class QueueConsumer(Protocol):
         listener: AssignmentListener | None = None,
         epochs: Epochs | None = None,
     ) -> None:
-        """Join the group for these partitions, or for all of the consumer's `topic` as it grows. The group divides among
-        its members what they ask for, and each partition is read by one of them at a time, from its committed offset
-        on, or from where `auto_offset_reset` says. UnknownTopic where there is none.
+        """Join the group for these partitions, or for all of the consumer's `topic` as it grows. The group divides
+        among its members what they ask for, and each partition is read by one of them at a time, from its committed
+        offset on, or from where `auto_offset_reset` says. UnknownTopic where there is none.
 
         Called again it is a change, told to this listener: what was held and is wanted still goes on where it is,
         without a word. What is wanted no longer is revoked in the next `poll`, and can be committed then; what is new
@@ -207,9 +207,9 @@ class QueueConsumer(Protocol):
         everything polled of the partitions held; one that nothing was polled of stays as it is. NotOwner, with nothing
         committed, when another consumer of the group holds one of the partitions, or when an offset is below all that
         this consumer read from since it holds the partition: that work is from before, and a consumer that held it
-        meanwhile is further. Kafka knows only the first of these. StaleEpoch, with nothing committed, when the group has
-        committed one of them under a higher epoch; Kafka says NotOwner. A commit without an epoch leaves the stored one
-        as it is, but on Kafka, where it is lost. OffsetOutOfRange below 0 and, but on Kafka, beyond the end."""
+        meanwhile is further. Kafka knows only the first of these. StaleEpoch, with nothing committed, when the group
+        has committed one of them under a higher epoch; Kafka says NotOwner. A commit without an epoch leaves the stored
+        one as it is, but on Kafka, where it is lost. OffsetOutOfRange below 0 and, but on Kafka, beyond the end."""
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
         """Give out no records of these until `resume`; they stay this consumer's. NotOwner if they are not."""

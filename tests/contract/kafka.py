@@ -17,6 +17,7 @@ class KafkaKit(ContractKit):
     knows_ends = False
     knows_work_from_before = False
     remembers_displaced = False
+    compares_epochs = False
     group_protocol: ClassVar[GroupProtocol] = "classic"
 
     @pytest.fixture

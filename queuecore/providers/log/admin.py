@@ -6,7 +6,14 @@ from pathlib import Path
 
 from queuecore.errors import OffsetOutOfRange, ProviderUnavailable
 from queuecore.groups.offsets import check_end, check_offsets
-from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec, with_one_copy
+from queuecore.providers.base import (
+    Epochs,
+    GroupDescription,
+    PartitionDescription,
+    TopicDescription,
+    TopicSpec,
+    with_one_copy,
+)
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.cleaner import Cleaner
 from queuecore.providers.log.files import LOG, partition_dir
@@ -91,11 +98,10 @@ class LogAdmin:
         return {place: find(place, time_ms) for place, time_ms in times_ms.items()}
 
     def committed_offsets(self, groups: Mapping[str, Iterable[ProviderPartition]]) -> Mapping[str, Offsets]:
-        answer = {}
-        for group, wanted in groups.items():
-            committed = self._catalog.committed(group)
-            answer[group] = {place: committed[place] for place in wanted if place in committed}
-        return answer
+        return _chosen(groups, self._catalog.committed)
+
+    def committed_epochs(self, groups: Mapping[str, Iterable[ProviderPartition]]) -> Mapping[str, Epochs]:
+        return _chosen(groups, self._catalog.epochs)
 
     def alter_group_offsets(self, group: str, offsets: Offsets) -> None:
         check_offsets(offsets)
@@ -142,6 +148,16 @@ class LogAdmin:
         self._catalog.topic_of(place)
         with closing(PartitionReader(self._root, place)) as reader:
             return question(reader)
+
+
+def _chosen(
+    groups: Mapping[str, Iterable[ProviderPartition]], known: Callable[[str], Mapping[ProviderPartition, int]]
+) -> dict[str, dict[ProviderPartition, int]]:
+    answer = {}
+    for group, wanted in groups.items():
+        of_group = known(group)
+        answer[group] = {place: of_group[place] for place in wanted if place in of_group}
+    return answer
 
 
 def _bytes_in(directory: Path) -> int:

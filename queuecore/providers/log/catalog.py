@@ -81,6 +81,14 @@ class Catalog:
             ).fetchall()
         return {ProviderPartition(topic, partition): position for topic, partition, position in rows}
 
+    def epochs(self, group: str) -> dict[ProviderPartition, int]:
+        """Of what the group has committed under one: the newest."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "select topic, partition, epoch from committed where consumer_group = ? and epoch is not null", (group,)
+            ).fetchall()
+        return {ProviderPartition(topic, partition): epoch for topic, partition, epoch in rows}
+
     def compacted_to(self, place: ProviderPartition) -> int:
         """Segments below this offset hold each key once already."""
         with self._database.reading() as db:

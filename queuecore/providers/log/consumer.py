@@ -8,9 +8,10 @@ from pathlib import Path
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import NotOwner, OffsetOutOfRange, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.groups import Wants
+from queuecore.groups.epochs import Fence, check_epochs
 from queuecore.groups.offsets import check_end, check_offsets, check_started
 from queuecore.messages import Record
-from queuecore.providers.base import AssignmentListener
+from queuecore.providers.base import AssignmentListener, Epochs
 from queuecore.providers.log.bell import Bell
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.membership import Membership
@@ -47,6 +48,8 @@ class LogConsumer:
         self._clock = clock
         self._membership = membership
         self._listener: AssignmentListener | None = None
+        # For the transaction that commits this consumer's offsets.
+        self.fence = Fence(membership.group)
         self._is_subscribed = self._is_stopped = False
         self._looked_at = 0.0
         # In the order in which they are read: one that was not reached in a poll comes first in the next.
@@ -78,14 +81,20 @@ class LogConsumer:
         return self._membership
 
     def subscribe(
-        self, partitions: Iterable[TopicPartitionInfo] | None = None, listener: AssignmentListener | None = None
+        self,
+        partitions: Iterable[TopicPartitionInfo] | None = None,
+        listener: AssignmentListener | None = None,
+        epochs: Epochs | None = None,
     ) -> None:
         if self._is_stopped:
             raise QueueError("this consumer has been stopped; make a new one")
-        self.unsubscribe()
         wants = self._wants(partitions)
-        self._listener = listener
+        fences = check_epochs(wants.partitions, epochs)
+        if self._membership.is_displaced:
+            self.unsubscribe()
         self._membership.join(wants)
+        self.fence.want(fences)
+        self._listener = listener
         self._is_subscribed = True
         self._looked_at = -_LOOK_EVERY_S
 
@@ -104,6 +113,7 @@ class LogConsumer:
         self._membership.sign_of_life()
         while True:
             self._look_at_the_group()
+            self.fence.raise_stale()
             bell = self._bell()
             heard = bell.heard()
             records = self._read()
@@ -118,7 +128,7 @@ class LogConsumer:
             offsets = {place: self._positions[place] for place in self._polled}
         if offsets:
             self.check_commit(offsets)
-            self._membership.commit(offsets)
+            self._membership.commit(offsets, self.fence.of(offsets))
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
         self._paused |= self._held(partitions)
@@ -142,6 +152,7 @@ class LogConsumer:
 
     def unsubscribe(self) -> None:
         self._drop(frozenset(self._readers))
+        self.fence.want({})
         self._membership.leave()
         self._is_subscribed = False
 
@@ -203,6 +214,7 @@ class LogConsumer:
     def _follow_the_group(self) -> None:
         lost, revoked = self._membership.look()
         self._drop(lost)
+        revoked |= self.fence.outdated(self.partitions)
         try:
             if lost and self._listener is not None:
                 self._listener.lost(lost)
@@ -214,6 +226,10 @@ class LogConsumer:
         self._membership.require_not_displaced()
 
     def _take(self, taken: frozenset[ProviderPartition]) -> None:
+        # Asked now that the group has given them to us: nobody else can commit them since.
+        if self.fence.wants(taken) and (stale := self._stale_of(taken)):
+            self._membership.want_no_longer(stale)
+            taken -= stale
         committed = self._catalog.committed(self._membership.group)
         opened: set[ProviderPartition] = set()
         trouble: QueueError | OSError | None = None
@@ -230,6 +246,9 @@ class LogConsumer:
         if trouble is not None:
             raise trouble
 
+    def _stale_of(self, taken: frozenset[ProviderPartition]) -> frozenset[ProviderPartition]:
+        return self.fence.refuse_stale(taken, self._catalog.epochs(self._membership.group))
+
     def _begin_to_read(self, place: ProviderPartition, committed: int | None) -> None:
         reader = PartitionReader(self._root, place, self._outcome)
         try:
@@ -239,12 +258,14 @@ class LogConsumer:
             reader.close()
             raise
         self._readers[place] = reader
+        self.fence.hold([place])
         self._positions[place] = self._starts[place] = position
 
     def _drop(self, partitions: frozenset[ProviderPartition]) -> None:
         for place in partitions & self._readers.keys():
             self._readers.pop(place).close()
             del self._positions[place], self._starts[place]
+        self.fence.release(partitions)
         self._paused -= partitions
         self._polled -= partitions
 

@@ -10,7 +10,8 @@ from queuecore.errors import ForeignFile, ProviderUnavailable
 from queuecore.providers.log.files import locked
 
 CATALOG = "catalog.sqlite3"
-VERSION = 1
+# 2: commits have epochs.
+VERSION = 2
 _APPLICATION = 0x53574C47  # "SWLG", so that another program's database is not taken for ours
 _BUSY_TIMEOUT_S = 30
 
@@ -26,6 +27,7 @@ create table if not exists topic (
 create table if not exists committed (
     consumer_group text not null, topic text not null, partition integer not null,
     position integer not null check (position >= 0),
+    epoch integer,
     primary key (consumer_group, topic, partition)
 ) strict, without rowid;
 create table if not exists member_group (
@@ -109,7 +111,14 @@ class Database:
         self._db.execute("pragma journal_mode = wal")
         self._db.execute("pragma synchronous = normal")
         self._db.executescript(_SCHEMA)
+        self._upgrade()
         self._db.execute(f"pragma user_version = {VERSION}")
+
+    def _upgrade(self) -> None:
+        """Bring the tables of an earlier version up to date. By how they look: whoever began with it may have been
+        killed. A process of that version that has the file open cannot commit any more, having no epochs to compare."""
+        if "epoch" not in {row[1] for row in self._db.execute("pragma table_info(committed)")}:
+            self._db.execute("alter table committed add column epoch integer")
 
     def _refuse_foreign(self, application: int, version: int) -> None:
         if application != _APPLICATION:

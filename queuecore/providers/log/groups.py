@@ -3,16 +3,19 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Final
 
 from queuecore.errors import GroupActive, NotOwner
 from queuecore.groups import GroupState, from_json, to_json
+from queuecore.groups.epochs import check_newest
 from queuecore.groups.members import displaced
 from queuecore.groups.offsets import check_offsets
-from queuecore.providers.base import GroupDescription
+from queuecore.providers.base import Epochs, GroupDescription
 from queuecore.providers.log.database import Database
 from queuecore.topics import ProviderPartition
 
 Offsets = Mapping[ProviderPartition, int]
+NO_EPOCHS: Final[Epochs] = {}
 
 
 class Groups:
@@ -37,12 +40,26 @@ class Groups:
             return _version(db, group)
 
     def commit(
-        self, group: str, member: str, seen_version: int, offsets: Offsets, member_id: str | None = None
+        self,
+        group: str,
+        member: str,
+        seen_version: int,
+        offsets: Offsets,
+        epochs: Epochs,
+        member_id: str | None = None,
     ) -> None:
-        """NotOwner, with nothing committed, unless the member owns all of the partitions."""
+        """NotOwner, with nothing committed, unless the member owns all of the partitions; StaleEpoch likewise where one
+        was committed under a higher epoch."""
         with self._database.writing() as db:
+            check_stored_epochs(db, group, epochs)
             check_owner(db, group, member, seen_version, offsets, member_id)
-            store_offsets(db, group, offsets)
+            store_offsets(db, group, offsets, epochs)
+
+    def check_epochs(self, group: str, epochs: Epochs) -> None:
+        """StaleEpoch where the group has committed one of these under a higher epoch."""
+        if epochs:
+            with self._database.reading() as db:
+                check_stored_epochs(db, group, epochs)
 
     def alter_offsets(self, group: str, offsets: Offsets) -> None:
         with self._database.writing() as db:
@@ -94,10 +111,25 @@ def check_owner(
         )
 
 
-def store_offsets(db: sqlite3.Connection, group: str, offsets: Offsets) -> None:
+def check_stored_epochs(db: sqlite3.Connection, group: str, epochs: Epochs) -> None:
+    """StaleEpoch where the group has committed one of these under a higher epoch."""
+    for place, epoch in epochs.items():
+        key = (group, *place)
+        where = "consumer_group = ? and topic = ? and partition = ?"
+        row = db.execute(f"select epoch from committed where {where}", key).fetchone()  # noqa: S608
+        if row is not None and row[0] is not None:
+            check_newest(group, {place: epoch}, {place: row[0]})
+
+
+def store_offsets(db: sqlite3.Connection, group: str, offsets: Offsets, epochs: Epochs = NO_EPOCHS) -> None:
+    """What has no epoch here keeps the one that is stored."""
     check_offsets(offsets)
-    rows = [(group, *place, offset) for place, offset in offsets.items()]
-    db.executemany("insert or replace into committed values (?, ?, ?, ?)", rows)
+    rows = [(group, *place, offset, epochs.get(place)) for place, offset in offsets.items()]
+    db.executemany(
+        "insert into committed (consumer_group, topic, partition, position, epoch) values (?, ?, ?, ?, ?) "
+        "on conflict do update set position = excluded.position, epoch = coalesce(excluded.epoch, epoch)",
+        rows,
+    )
 
 
 def _version(db: sqlite3.Connection, group: str) -> int:

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
@@ -12,6 +13,7 @@ from queuecore.clock import Clock
 from queuecore.errors import NotOwner, QueueError
 from queuecore.groups import GroupState, Wants
 from queuecore.groups.members import displaced
+from queuecore.providers.base import Epochs
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.files import FileLock
 from queuecore.providers.log.groups import Groups
@@ -65,13 +67,33 @@ class Membership:
     def member_id(self) -> str | None:
         return self._member_id
 
+    @property
+    def is_displaced(self) -> bool:
+        """Whether the last look showed another member with our id."""
+        return self._is_displaced
+
     def join(self, wants: Wants) -> None:
-        self._wants = wants
-        self._is_displaced = False
-        self._announce()
+        """Come in, or want something else: the next look tells what that changes."""
+        is_new = self._lock is None
+        if is_new:
+            self._announce()
         with self._groups.turn(self._group) as state:
             self._take_out_the_dead(state)
-            state.join(self.name, wants, self._counts(), self._member_id)
+            if not is_new and not state.is_member(self.name):
+                self._announce()  # we were taken for dead, and our file with us
+            state.join(self.name, wants, self._counts(wants), self._member_id)
+        self._wants = wants
+        self._is_displaced = False
+
+    def want_no_longer(self, partitions: frozenset[ProviderPartition]) -> None:
+        """Leave these to others."""
+        wants = replace(self._wants, partitions=self._wants.partitions - partitions)
+        with self._groups.turn(self._group) as state:
+            state.release(self.name, partitions)
+            if state.is_member(self.name):
+                state.join(self.name, wants, self._counts(wants), self._member_id)
+        self._wants = wants
+        self.owned -= partitions
 
     def leave(self) -> None:
         if self._lock is None:
@@ -102,8 +124,8 @@ class Membership:
             self._is_displaced = state.is_displaced(self.name, self._member_id)
             if not self._is_displaced and not state.is_member(self.name):
                 self._announce()
-                state.join(self.name, self._wants, self._counts(), self._member_id)
-            state.topics_changed(self._counts())
+                state.join(self.name, self._wants, self._counts(self._wants), self._member_id)
+            state.topics_changed(self._counts(self._wants))
         # Saved by now: what was only planned to be saved must not be believed.
         sync = state.sync(self.name)
         lost = self.owned - sync.owned
@@ -122,9 +144,18 @@ class Membership:
             # Others came between. The next look tells what was lost, as long as we do not forget what we had.
             self.owned = self.owned - released | taken
 
-    def commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
+    def check_may_commit(self, offsets: Mapping[ProviderPartition, int], epochs: Epochs) -> None:
+        """NotOwner or StaleEpoch as far as it is known before the commit. The latter says more."""
+        self._groups.check_epochs(self._group, epochs)
         self.check_owned(offsets)
-        self._groups.commit(self._group, self.name, self.version, offsets, self._member_id)
+
+    def commit(self, offsets: Mapping[ProviderPartition, int], epochs: Epochs) -> None:
+        try:
+            self.check_owned(offsets)
+        except NotOwner:
+            self._groups.check_epochs(self._group, epochs)
+            raise
+        self._groups.commit(self._group, self.name, self.version, offsets, epochs, self._member_id)
 
     def check_owned(self, partitions: Mapping[ProviderPartition, int] | frozenset[ProviderPartition]) -> None:
         self.require_not_displaced()
@@ -184,9 +215,9 @@ class Membership:
                 elif not _removed_if_free(path):
                     yield path.name
 
-    def _counts(self) -> dict[str, int]:
+    def _counts(self, wants: Wants) -> dict[str, int]:
         known = self._catalog.topics()
-        return {topic: known[topic].partitions if topic in known else 0 for topic in self._wants.names()}
+        return {topic: known[topic].partitions if topic in known else 0 for topic in wants.names()}
 
 
 def expire_killed(root: Path, groups: Groups, group: str) -> None:

@@ -12,12 +12,12 @@ from typing import Self
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import QueueError, TransactionAborted
 from queuecore.messages import QueueMessage
-from queuecore.providers.base import QueueConsumer
+from queuecore.providers.base import Epochs, QueueConsumer
 from queuecore.providers.log import outcomes
 from queuecore.providers.log.consumer import LogConsumer
 from queuecore.providers.log.database import Database
 from queuecore.providers.log.faults import encode_if_sound, find_fault
-from queuecore.providers.log.groups import check_owner, store_offsets
+from queuecore.providers.log.groups import check_owner, check_stored_epochs, store_offsets
 from queuecore.providers.log.membership import Membership
 from queuecore.providers.log.writers import Writers
 from queuecore.providers.options import ProducerOptions
@@ -85,11 +85,12 @@ class LogTransactionalProducer:
         for place, end in ends.items():
             self._writers.sync(place, end)
         with self._database.writing(durable=True) as db:
-            for membership, positions in offsets:
+            for membership, positions, epochs in offsets:
+                check_stored_epochs(db, membership.group, epochs)
                 membership.check_owned(positions)
                 who = (membership.group, membership.name, membership.version)
                 check_owner(db, *who, positions, membership.member_id)
-                store_offsets(db, membership.group, positions)
+                store_offsets(db, membership.group, positions, epochs)
             outcomes.finish(db, transaction, self._id, self._epoch, self._clock.now_ms())
         self._writers.ring()
 
@@ -105,7 +106,8 @@ class LogTransactionalProducer:
             raise
 
 
-_GroupOffsets = tuple[Membership, Mapping[ProviderPartition, int]]
+# With the epochs of the partitions that have one.
+_GroupOffsets = tuple[Membership, Mapping[ProviderPartition, int], Epochs]
 
 
 class LogTransaction:
@@ -132,9 +134,10 @@ class LogTransaction:
         self._refuse_over()
         if not isinstance(consumer, LogConsumer):
             raise QueueError("the consumer belongs to another provider; its offsets cannot be part of this transaction")
-        consumer.membership.check_owned(offsets)
+        epochs = consumer.fence.of(offsets)
+        consumer.membership.check_may_commit(offsets, epochs)
         consumer.check_commit(offsets)
-        self._offsets.append((consumer.membership, dict(offsets)))
+        self._offsets.append((consumer.membership, dict(offsets), epochs))
 
     def commit(self) -> None:
         self._refuse_over()

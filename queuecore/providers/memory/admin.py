@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from queuecore.errors import ConfigurationError, OffsetOutOfRange
 from queuecore.groups.offsets import check_end, check_offsets
 from queuecore.providers.base import GroupDescription, PartitionDescription, TopicDescription, TopicSpec, with_one_copy
+from queuecore.providers.memory.group import MemoryGroup
 from queuecore.providers.memory.partition import MemoryPartition
 from queuecore.providers.memory.storage import MemoryStorage
 from queuecore.topics import ProviderPartition, check_topic
@@ -71,13 +72,12 @@ class MemoryAdmin:
     def committed_offsets(
         self, groups: Mapping[str, Iterable[ProviderPartition]]
     ) -> Mapping[str, Mapping[ProviderPartition, int]]:
-        with self._storage.lock:
-            answer = {}
-            for name, wanted in groups.items():
-                group = self._storage.groups.get(name)
-                committed = group.committed if group else {}
-                answer[name] = {place: committed[place] for place in wanted if place in committed}
-            return answer
+        return self._ask_groups(groups, lambda group: group.committed)
+
+    def committed_epochs(
+        self, groups: Mapping[str, Iterable[ProviderPartition]]
+    ) -> Mapping[str, Mapping[ProviderPartition, int]]:
+        return self._ask_groups(groups, lambda group: group.epochs)
 
     def alter_group_offsets(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
         with self._storage.lock:
@@ -94,8 +94,7 @@ class MemoryAdmin:
         with self._storage.lock:
             there = self._storage.group(group)
             there.check_nobody_owns(places)
-            for place in places:
-                there.committed.pop(place, None)
+            there.forget(places)
             self._storage.space_may_be_free()
 
     def groups(self) -> Mapping[str, GroupDescription]:
@@ -117,6 +116,18 @@ class MemoryAdmin:
     ) -> Mapping[ProviderPartition, int]:
         with self._storage.lock:
             return {place: question(self._partition(place)) for place in places}
+
+    def _ask_groups(
+        self,
+        groups: Mapping[str, Iterable[ProviderPartition]],
+        question: Callable[[MemoryGroup], Mapping[ProviderPartition, int]],
+    ) -> Mapping[str, Mapping[ProviderPartition, int]]:
+        with self._storage.lock:
+            known = {name: question(group) for name, group in self._storage.groups.items()}
+            return {
+                name: {place: known[name][place] for place in wanted if place in known.get(name, {})}
+                for name, wanted in groups.items()
+            }
 
     def _partition(self, place: ProviderPartition) -> MemoryPartition:
         """Without what is too old to be seen."""

@@ -3,13 +3,15 @@
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from uuid import uuid4
 
 from queuecore.errors import OffsetOutOfRange, QueueError
 from queuecore.groups import Wants
+from queuecore.groups.epochs import Fence, check_epochs, check_newest
 from queuecore.groups.members import displaced
 from queuecore.messages import Record
-from queuecore.providers.base import AssignmentListener
+from queuecore.providers.base import AssignmentListener, Epochs
 from queuecore.providers.memory.reading import Reading
 from queuecore.providers.memory.storage import MemoryStorage
 from queuecore.providers.options import ConsumerOptions
@@ -49,6 +51,8 @@ class MemoryConsumer:
         self._wants: Wants | None = None
         self._listener: AssignmentListener = _NoListener()
         self._reading = Reading(storage, group, options)
+        # For the transaction that commits this consumer's offsets. With the lock.
+        self.fence = Fence(group)
         # The version of the group that is followed; None while something of it is still to be done.
         self._seen: int | None = None
 
@@ -66,10 +70,13 @@ class MemoryConsumer:
         return self._stopped
 
     def subscribe(
-        self, partitions: Iterable[TopicPartitionInfo] | None = None, listener: AssignmentListener | None = None
+        self,
+        partitions: Iterable[TopicPartitionInfo] | None = None,
+        listener: AssignmentListener | None = None,
+        epochs: Epochs | None = None,
     ) -> None:
-        """A refused subscription leaves the one before as it is."""
         wants = self._make_wants(partitions)
+        fences = check_epochs(wants.partitions, epochs)
         with self._lock:
             if self._stopped:
                 raise QueueError("this consumer has been stopped; open a new one")
@@ -77,8 +84,7 @@ class MemoryConsumer:
                 self._storage.partition(place)
             for topic in wants.topics:
                 self._storage.partitions_of(topic)
-            self._reading.forget(self._reading.held)
-            self._wants = wants
+            self.fence.want(fences)
             self._listener = listener or _NoListener()
             self._join(wants)
 
@@ -91,6 +97,7 @@ class MemoryConsumer:
                 if self._wants is None:  # stopped by another thread
                     return []
                 if self._is_in_step():
+                    self.fence.raise_stale()
                     records = self._reading.fetch()
                     if records or not self._wait(deadline - time.monotonic()):
                         return records
@@ -101,8 +108,9 @@ class MemoryConsumer:
         with self._lock:
             self._say_alive()
             offsets = self._reading.done if offsets is None else offsets
-            self.check_commit(offsets)
-            self.group.committed.update(offsets)
+            epochs = self.fence.of(offsets)
+            self.check_commit(offsets, epochs)
+            self.group.commit(offsets, epochs)
             self._storage.space_may_be_free()
 
     def pause(self, partitions: Iterable[ProviderPartition]) -> None:
@@ -134,7 +142,8 @@ class MemoryConsumer:
         with self._lock:
             self._wants = None
             self._listener = _NoListener()
-            self._reading.forget(self._reading.held)
+            self.fence.want({})
+            self._forget(self._reading.held)
             self.group.leave(self.member)
             self._wake.notify_all()
             self._storage.space_may_be_free()
@@ -171,19 +180,25 @@ class MemoryConsumer:
 
     def _release(self, partitions: frozenset[ProviderPartition]) -> None:
         with self._lock:
-            self._reading.forget(partitions)
+            self._forget(partitions)
             self.group.release(self.member, partitions)
 
     # From here on: with the lock.
 
-    def check_commit(self, offsets: Mapping[ProviderPartition, int]) -> None:
-        """NotOwner or OffsetOutOfRange unless the group may commit these for this consumer now."""
+    def check_commit(self, offsets: Mapping[ProviderPartition, int], epochs: Epochs) -> None:
+        """NotOwner or OffsetOutOfRange unless the group may commit these for this consumer now, under these epochs."""
+        check_newest(self.group.name, epochs, self.group.epochs)
         if offsets and self._is_displaced():
             raise displaced(self.group.name, self._member_id)
         self.group.check_owner(self.member, offsets)
         self._reading.check_commit(offsets)
 
+    def _forget(self, partitions: frozenset[ProviderPartition]) -> None:
+        self._reading.forget(partitions)
+        self.fence.release(partitions)
+
     def _join(self, wants: Wants) -> None:
+        self._wants = wants
         counts = {topic: self._storage.count(topic) for topic in wants.names()}
         self.group.join(self.member, wants, counts, self._wake, self._member_id)
         self._say_alive()
@@ -205,21 +220,33 @@ class MemoryConsumer:
             self._join(self._wants)
         sync = self.group.state.sync(self.member)
         lost = self._reading.held - sync.owned
-        self._reading.forget(lost)
-        return lost, sync.revoked
+        self._forget(lost)
+        return lost, sync.revoked | self.fence.outdated(self._reading.held)
 
     def _is_displaced(self) -> bool:
         return self.group.state.is_displaced(self.member, self._member_id)
 
     def _take(self) -> frozenset[ProviderPartition]:
+        self._want_nothing_stale()
         taken = self.group.state.take(self.member)
         for place in taken:
             self._reading.begin(place, self.group.committed.get(place))
+        self.fence.hold(taken)
         sync = self.group.state.sync(self.member)
-        in_step = sync.owned == self._reading.held and not sync.revoked
+        held = self._reading.held
+        in_step = sync.owned == held and not sync.revoked and not self.fence.outdated(held)
         self._seen = self.group.state.version if in_step else None
         self._say_alive()
         return taken
+
+    def _want_nothing_stale(self) -> None:
+        """What the group has committed under a higher epoch is left to others, who may want it."""
+        while self._wants is not None:
+            free = self.group.state.sync(self.member).free
+            if not (stale := self.fence.refuse_stale(free, self.group.epochs)):
+                return
+            # In what the group plans instead there may be more.
+            self._join(replace(self._wants, partitions=self._wants.partitions - stale))
 
     def _wait(self, remaining: float) -> bool:
         """Let others have the lock until there may be something to do; False when it is too late for that."""

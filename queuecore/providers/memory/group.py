@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from queuecore.errors import GroupActive, NotOwner
 from queuecore.groups import GroupState, Wants
+from queuecore.providers.base import Epochs
 from queuecore.topics import ProviderPartition
 
 # A member that is polling now lives, however long it waits.
@@ -18,6 +19,8 @@ class MemoryGroup:
         self.name = name
         self.state = GroupState()
         self.committed: dict[ProviderPartition, int] = {}
+        # Of what was committed under one: the newest.
+        self.epochs: dict[ProviderPartition, int] = {}
         # When each member will have been silent for too long.
         self._deadlines: dict[str, float] = {}
         # What each member waits on when it has nothing to read.
@@ -47,9 +50,20 @@ class MemoryGroup:
 
     def topics_changed(self, counts: Mapping[str, int]) -> None:
         """Follow topics that grew or, with 0 partitions, are gone with everything committed there."""
-        self.committed = {place: offset for place, offset in self.committed.items() if counts.get(place.topic) != 0}
+        self.forget([place for place in self.committed if counts.get(place.topic) == 0])
         self.state.topics_changed(counts)
         self.wake_members()
+
+    def commit(self, offsets: Mapping[ProviderPartition, int], epochs: Epochs) -> None:
+        """Who commits has checked that it may."""
+        self.committed.update(offsets)
+        self.epochs.update(epochs)
+
+    def forget(self, partitions: Iterable[ProviderPartition]) -> None:
+        """What was committed there, and under which epochs."""
+        for place in partitions:
+            self.committed.pop(place, None)
+            self.epochs.pop(place, None)
 
     def polls(self, member: str) -> None:
         """The member lives until `alive_until` says something else."""

@@ -7,7 +7,7 @@ from typing import Self
 
 from queuecore.errors import ConfigurationError, ProducerFenced, QueueError, TransactionAborted
 from queuecore.messages import QueueMessage
-from queuecore.providers.base import QueueConsumer
+from queuecore.providers.base import Epochs, QueueConsumer
 from queuecore.providers.memory.consumer import MemoryConsumer
 from queuecore.providers.memory.messages import Stored, stored
 from queuecore.providers.memory.storage import MemoryStorage
@@ -67,7 +67,8 @@ class MemoryTransaction:
         self._messages: dict[ProviderPartition, list[tuple[Stored, int]]] = defaultdict(list)
         # What was wrong with the first message that cannot be stored.
         self._error: QueueError | None = None
-        self._offsets: list[tuple[MemoryConsumer, dict[ProviderPartition, int]]] = []
+        # Each with the epochs of the partitions that have one.
+        self._offsets: list[tuple[MemoryConsumer, dict[ProviderPartition, int], Epochs]] = []
 
     def send(self, info: TopicPartitionInfo, message: QueueMessage) -> None:
         self._check_open()
@@ -81,8 +82,9 @@ class MemoryTransaction:
         if not isinstance(consumer, MemoryConsumer):
             raise QueueError(f"the consumer is a {type(consumer).__name__}; use one of the same provider")
         with self._storage.lock:
-            consumer.check_commit(offsets)
-        self._offsets.append((consumer, dict(offsets)))
+            epochs = consumer.fence.of(offsets)
+            consumer.check_commit(offsets, epochs)
+        self._offsets.append((consumer, dict(offsets), epochs))
 
     def commit(self) -> None:
         self._check_open()
@@ -116,16 +118,16 @@ class MemoryTransaction:
         for place, messages in self._messages.items():
             for message, _ in messages:
                 self._storage.partition(place).check(message)
-        for consumer, offsets in self._offsets:
-            consumer.check_commit(offsets)
+        for consumer, offsets, epochs in self._offsets:
+            consumer.check_commit(offsets, epochs)
 
     def _apply(self) -> None:
         now_ms = self._storage.clock.now_ms()
         for place, messages in self._messages.items():
             bodies, sizes = zip(*messages, strict=True)
             self._storage.partition(place).append(bodies, sizes, now_ms)
-        for consumer, offsets in self._offsets:
-            consumer.group.committed.update(offsets)
+        for consumer, offsets, epochs in self._offsets:
+            consumer.group.commit(offsets, epochs)
         self._took_effect = True
         self._storage.space_may_be_free()
 

@@ -14,8 +14,10 @@ Have pytest rewrite the suite's assertions, for failures that show values: in a 
 """
 
 from queuecore.testing.contract.administering import AdministeringContract
+from queuecore.testing.contract.changing import ChangingContract
 from queuecore.testing.contract.consuming import ConsumingContract
 from queuecore.testing.contract.displacing import DisplacingContract
+from queuecore.testing.contract.fencing import FencingContract
 from queuecore.testing.contract.kit import OpenProvider, opened
 from queuecore.testing.contract.looking import LookingContract
 from queuecore.testing.contract.sending import SendingContract
@@ -30,6 +32,8 @@ class ProviderContract(
     ConsumingContract,
     SharingContract,
     DisplacingContract,
+    ChangingContract,
+    FencingContract,
     TransactionsContract,
     LookingContract,
     AdministeringContract,

@@ -12,6 +12,7 @@ from queuecore.providers.options import ConsumerOptions
 from queuecore.testing.contract.kit import (
     POLL_MS,
     ContractKit,
+    Heard,
     OpenProvider,
     Subscribe,
     create_topic,
@@ -119,15 +120,41 @@ class ConsumingContract(ContractKit):
         assert provider.admin().committed_offsets({group: [info.place]}) == {group: {}}
         assert len(take(consumers(provider, group, [info]), 2)) == 2
 
-    def test_subscribing_again_begins_at_the_commit_again(
+    def test_unsubscribing_and_subscribing_again_begins_at_the_commit_again(
         self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
     ) -> None:
         send_all(provider, info, b"0", b"1", b"2")
         consumer = consumers(provider, group, [info])
         take(consumer, 3)
         consumer.commit({info.place: 1})
+        consumer.unsubscribe()
         consumer.subscribe([info])
         assert [record.data for record in take(consumer, 2)] == [b"1", b"2"]
+
+    def test_subscribing_to_the_same_again_changes_nothing(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        send_all(provider, info, b"0", b"1")
+        heard = Heard()
+        consumer = consumers(provider, group, [info], listener=heard)
+        take(consumer, 2)
+        consumer.subscribe([info], heard)
+        send_all(provider, info, b"2")
+        assert [record.data for record in take(consumer, 1)] == [b"2"]
+        consumer.commit()
+        assert (heard.holds, heard.given_up, heard.gone) == ({info.place}, set(), set())
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 3}}
+
+    def test_a_change_that_is_refused_leaves_what_was_subscribed(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        send_all(provider, info, b"0")
+        consumer = consumers(provider, group, [info])
+        take(consumer, 1)
+        with pytest.raises(UnknownTopic):
+            consumer.subscribe([TopicPartitionInfo("contract-there-is-no-such-topic", 0)])
+        send_all(provider, info, b"1")
+        assert [record.data for record in take(consumer, 1)] == [b"1"]
 
     def test_unsubscribing_releases_and_commits_nothing(
         self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe

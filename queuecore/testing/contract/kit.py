@@ -12,7 +12,7 @@ import pytest
 
 from queuecore.errors import NotOwner, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
-from queuecore.providers.base import AssignmentListener, Provider, QueueConsumer, QueueProducer, TopicSpec
+from queuecore.providers.base import AssignmentListener, Epochs, Provider, QueueConsumer, QueueProducer, TopicSpec
 from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_PRODUCING, ConsumerOptions, ProducerOptions
 from queuecore.sending import send
 from queuecore.testing.waiting import DEADLINE_S, wait_until
@@ -41,6 +41,7 @@ class Subscribe(Protocol):
         topic: str = "",
         listener: AssignmentListener | None = None,
         member_id: str | None = None,
+        epochs: Epochs | None = None,
     ) -> QueueConsumer: ...
 
 
@@ -196,6 +197,10 @@ class ContractKit:
     # Whether offsets that are committed are compared with the partition's end.
     knows_ends: ClassVar[bool] = True
 
+    # Whether a commit is compared with the epoch that is stored, and one without an epoch leaves that as it is. Where
+    # not, the group alone refuses commits.
+    compares_epochs: ClassVar[bool] = True
+
     # Whether one that was displaced hears of it even where the other is gone again.
     remembers_displaced: ClassVar[bool] = True
 
@@ -242,10 +247,11 @@ class ContractKit:
                 topic: str = "",
                 listener: AssignmentListener | None = None,
                 member_id: str | None = None,
+                epochs: Epochs | None = None,
             ) -> QueueConsumer:
                 consumer = provider.consumer(group, topic, member_id=member_id)
                 stack.callback(consumer.stop)
-                consumer.subscribe(partitions, listener)
+                consumer.subscribe(partitions, listener, epochs)
                 return consumer
 
             yield subscribe
