@@ -40,7 +40,10 @@ def notification_address(
 
 def inbox_addresses(service: ServiceInfo, settings: QueueSettings = DEFAULT_SETTINGS) -> tuple[TopicPartitionInfo, ...]:
     """Where an instance is told anything, its main type's first."""
-    return tuple(notification_address(service.service_id, one, settings) for one in service.service_types)
+    # Of two types whose topics are configured to be the same, it is told in one.
+    return tuple(
+        dict.fromkeys(notification_address(service.service_id, one, settings) for one in service.service_types)
+    )
 
 
 def inbox_group(service: ServiceInfo, settings: QueueSettings = DEFAULT_SETTINGS) -> str:
@@ -52,7 +55,8 @@ def inbox_group(service: ServiceInfo, settings: QueueSettings = DEFAULT_SETTINGS
 def inbox_specs(service: ServiceInfo, settings: QueueSettings = DEFAULT_SETTINGS) -> tuple[TopicSpec, ...]:
     """The topics of its notifications, as they are to be created."""
     families = _families(settings)
-    return tuple(families[one].member_spec(settings, service.service_id) for one in service.service_types)
+    specs = (families[one].member_spec(settings, service.service_id) for one in service.service_types)
+    return tuple({spec.name: spec for spec in specs}.values())
 
 
 def personal_families(settings: QueueSettings = DEFAULT_SETTINGS) -> frozenset[str]:
