@@ -28,9 +28,9 @@ def shares_of(services: Iterable[ServiceInfo], pools: Sequence[Pool]) -> dict[st
     """Over all pools, by service id; 0 for a service that may have nothing."""
     shares: dict[str, float] = defaultdict(float)
     for pool in pools:
-        per_weight = pool.size / sum(service.weight for service in pool.services)
+        size, total = pool.size, sum(service.weight for service in pool.services)
         for service in pool.services:
-            shares[service.service_id] += per_weight * service.weight
+            shares[service.service_id] += size * (service.weight / total)
     return {service: shares[service] for service in sorted(service.service_id for service in services)}
 
 

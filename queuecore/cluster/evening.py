@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 # What rounding errors of floats may look like.
 _TINY: Final = 1e-9
-# With hundreds of overlapping choices the last chains take far longer to find than they are worth. Usual are one or two.
+# With hundreds of overlapping choices the last chains take longer to find than they are worth. Usual are one or two.
 _ROUNDS: Final = 10
 
 
