@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from queuecore.testing.services import KafkaService
-from tests.integration.test_examples import ROOT, run
+from tests.integration.test_examples import ROOT, run, run_snippets
 
 NOTIFICATIONS = [
     "tb_core.notifications.core-1: core-1 got 21.5 degrees, core-2 heard nothing",
@@ -50,3 +50,13 @@ def test_an_example_goes_on_in_a_log_that_is_there(tmp_path: Path) -> None:
     for _ in range(2):
         said = run([str(ROOT / "examples" / "rpc.py"), "--provider", "log", "--folder", "kept"], tmp_path)
         assert said == RPC
+
+
+def test_the_pieces_of_the_how_to_on_the_cluster(tmp_path: Path) -> None:
+    assert run_snippets("docs/howto/cluster.md", tmp_path)[-5:] == [
+        "acme.tb_core.notifications.core-1 21.5 degrees",
+        "unknown_service",
+        "now mine: {'tb_core.0': 3}",
+        "False 1",
+        "{'notification': b'cluster.partition_change'}",
+    ]
