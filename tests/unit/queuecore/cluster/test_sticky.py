@@ -147,6 +147,13 @@ def test_no_choice_of_extras_makes_the_totals_more_even(choices: list[Choice], e
     assert unevenness(tuple(map(tuple, chosen))) == min(map(unevenness, possible))
 
 
+def test_an_extra_is_passed_on_where_a_later_choice_cannot_make_up_for_it() -> None:
+    """a and b come first in both, but then one of them has two, and c none."""
+    excess = dict.fromkeys("abcd", 0.0)
+    choose([Choice(["a", "b", "c"], 2), Choice(["a", "b", "d"], 2)], excess)
+    assert excess == dict.fromkeys("abcd", 1.0)
+
+
 def most_of_a_queue(made: Mapping[str, str], partitions: list[ClusterPartition]) -> int:
     """On one service."""
     return max(Counter((one.queue, made[one.name]) for one in partitions).values())
