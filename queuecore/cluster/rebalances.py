@@ -21,10 +21,10 @@ class RebalanceState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        return self in _FINAL
+        return self in FINAL
 
 
-_FINAL: Final = frozenset({RebalanceState.DONE, RebalanceState.FAILED, RebalanceState.CANCELLED})
+FINAL: Final = (RebalanceState.DONE, RebalanceState.FAILED, RebalanceState.CANCELLED)
 
 
 class Cause(StrEnum):
@@ -45,8 +45,8 @@ class Rebalance:
     """One at a time is under way; others wait as PLANNED.
 
     reason      why, in words
-    moves       how many partitions change hands; `placements`: how many had no owner
-    done        how many of both are where they should be
+    moves       how many partitions its last plan has change hands; `placements`: how many had no owner
+    total       how many it has to bring where they should be; `done`: how many are there
     tries       how often it was planned
     is_unwanted somebody asked for its end
     error       why it failed, or what it met on the way
@@ -66,16 +66,13 @@ class Rebalance:
     tries: int = 0
     moves: int = 0
     placements: int = 0
+    total: int = 0
     done: int = 0
     is_unwanted: bool = False
     error: str = ""
     balance: dict[str, Any] = field(default_factory=dict)
     listed: tuple[Move, ...] = ()
     pauses_ms: tuple[int, int] | None = None
-
-    @property
-    def total(self) -> int:
-        return self.moves + self.placements
 
     def __str__(self) -> str:
         return f"rebalance {self.id} ({self.reason})"

@@ -1,15 +1,17 @@
 """What a cluster is made of: service instances, and partitions to be consumed by them."""
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from queuecore.errors import ConfigurationError
+from queuecore.errors import ConfigurationError, UnknownService
 from queuecore.topics import SYSTEM_TENANT, ServiceType, member_topic
 
 ALL_SERVICE_TYPES: Final = tuple(ServiceType)
 MAX_WEIGHT: Final = 1000.0
+_NAMED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +87,21 @@ def by_id(services: Iterable[ServiceInfo]) -> dict[str, ServiceInfo]:
             raise ConfigurationError(f"two services are called {service.service_id!r}; each needs an id of its own")
         found[service.service_id] = service
     return found
+
+
+def unknown_service(service_id: str, known: Iterable[str]) -> UnknownService:
+    """What to raise for the id of an instance that is not there."""
+    ids = sorted(known)
+    close = difflib.get_close_matches(service_id, ids)
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are: {named_services(ids)}."
+    return UnknownService(
+        f"there is no service {service_id!r} in the cluster; {hint} Start it, or look up again who is there",
+        service_id=service_id,
+    )
+
+
+def named_services(ids: Iterable[str]) -> str:
+    """The first of them, and how many more there are."""
+    names = sorted(ids)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED]) or 'none'}{more}"

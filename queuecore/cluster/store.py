@@ -67,6 +67,9 @@ class MemberStore(Protocol):
         """Partitions of this member's that were met with commits of these epochs, which this store knows nothing of: it
         has forgotten them. Higher ones, for all that it still owns. LeaseLost without a lease."""
 
+    def close(self) -> None:
+        """The thread that calls this needs the store no longer."""
+
     def gone(self) -> Mapping[str, float]:
         """Instances that were here, and how many seconds ago they left or were declared dead."""
 
@@ -94,7 +97,9 @@ class CoordinatorStore(Protocol):
     def planned_for(self) -> str:
         """What the targets were last planned for, as `apply` was told."""
 
-    def apply(self, term: int, planned_for: str, targets: Mapping[str, str | None], rebalance: Rebalance | None) -> None:
+    def apply(
+        self, term: int, planned_for: str, targets: Mapping[str, str | None], rebalance: Rebalance | None
+    ) -> None:
         """Let these partitions have these targets from now on, and keep the rebalance they belong to."""
 
     def open_rebalance(self) -> Rebalance | None:
