@@ -1,13 +1,11 @@
 """Telling one instance, or all of a type."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Final
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.cluster.notifications.names import DEFAULT_SETTINGS, notification_address
-from queuecore.cluster.services import ServiceInfo
+from queuecore.cluster.services import ServiceInfo, named_services, unknown_service
 from queuecore.config.queue_tree import QueueSettings
 from queuecore.encoding import origin_headers
 from queuecore.errors import QueueError, UnknownService
@@ -19,8 +17,6 @@ from queuecore.topics import ServiceType
 Directory = Callable[[], Mapping[str, ServiceInfo]]
 
 # So many ids are named to somebody who asks for one that nobody has.
-_CLOSEST: Final = 3
-_NAMED: Final = 10
 
 
 class Notifier:
@@ -54,7 +50,7 @@ class Notifier:
         or it is not of that type; ProviderUnavailable when the provider's buffer stays full."""
         services = self._directory()
         if (service := services.get(service_id)) is None:
-            raise _unknown(service_id, services)
+            raise unknown_service(service_id, services)
         wanted = service_type or service.service_types[0]
         if wanted not in service.service_types:
             raise _not_of_type(service, wanted, services)
@@ -82,24 +78,10 @@ def _of_type(service_type: ServiceType, services: Mapping[str, ServiceInfo]) -> 
     return [one.service_id for one in services.values() if service_type in one.service_types]
 
 
-def _unknown(service_id: str, services: Mapping[str, ServiceInfo]) -> UnknownService:
-    close = difflib.get_close_matches(service_id, services, n=_CLOSEST)
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are: {_named(list(services))}"
-    return UnknownService(
-        f"there is no service {service_id!r} in the cluster; {hint} Start it, or look up again who is there",
-        service_id=service_id,
-    )
-
-
 def _not_of_type(service: ServiceInfo, wanted: ServiceType, services: Mapping[str, ServiceInfo]) -> UnknownService:
     return UnknownService(
         f"service {service.service_id!r} is of {', '.join(service.service_types)}, not of {wanted}; name one of its "
-        f"types, or tell one of those that are: {_named(_of_type(wanted, services))}",
+        f"types, or tell one of those that are: {named_services(_of_type(wanted, services))}",
         service_id=service.service_id,
         service_type=str(wanted),
     )
-
-
-def _named(ids: list[str]) -> str:
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-    return f"{', '.join(sorted(ids)[:_NAMED]) or 'none'}{more}."

@@ -6,7 +6,14 @@ import re
 import pytest
 
 from queuecore import errors
-from queuecore.errors import PartitionFull, ProviderUnavailable, QueueError, StateUndone, TransactionAborted
+from queuecore.errors import (
+    PartitionFull,
+    ProviderUnavailable,
+    QueueError,
+    StateUndone,
+    StoreUnavailable,
+    TransactionAborted,
+)
 
 TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, QueueError)]
 
@@ -24,6 +31,7 @@ def test_codes_are_distinct_and_few_errors_are_worth_a_retry() -> None:
     assert len({kind.code for kind in TREE}) == len(TREE)
     assert [kind for kind in TREE if kind.retryable] == [
         PartitionFull,
+        StoreUnavailable,
         TransactionAborted,
         StateUndone,
         ProviderUnavailable,
