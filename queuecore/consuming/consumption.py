@@ -10,6 +10,7 @@ from typing import Final
 
 from queuecore.clock import SYSTEM_CLOCK
 from queuecore.consuming.async_pool import AsyncPool
+from queuecore.consuming.attending import Attending
 from queuecore.consuming.beginning import begin_at_end
 from queuecore.consuming.context import Composer, MessageHandler, NoComposer, Workplace
 from queuecore.consuming.counting import ConsumptionCounts, Counter, Stopwatch, TimeBudget
@@ -29,9 +30,9 @@ from queuecore.consuming.states import States
 from queuecore.consuming.stay import Stay
 from queuecore.consuming.surroundings import Surroundings
 from queuecore.delivery import Delivery
-from queuecore.errors import Displaced, QueueError
+from queuecore.errors import ConfigurationError, Displaced, QueueError, StaleEpoch
 from queuecore.processing.strategies import ProcessingStrategyType
-from queuecore.providers.base import Provider, QueueProducer
+from queuecore.providers.base import Provider, QueueConsumer, QueueProducer
 from queuecore.topics import TopicPartitionInfo
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ _LEAVING_S: Final = 10.0
 _AT_MOST_ONCE_PACK: Final = 100
 _STALLED_AFTER_S: Final = 60.0
 # Only a restart changes these.
-_FIXED: Final = ("group", "infos", "delivery", "member_id", "state_topic", "from_end")
+_FIXED: Final = ("group", "delivery", "member_id", "state_topic", "from_end")
 
 
 class Consumption:
@@ -52,6 +53,10 @@ class Consumption:
 
     While the provider cannot be reached it says so in the log and tries again by itself. What it cannot mend ends it:
     `error` has that. Displaced by another with its `member_id`, it stands by until that one is gone.
+
+    A plan with epochs is for one that is told by others what is its: displaced, it ends. A partition that another has
+    under a newer epoch it leaves alone until its plan has a new epoch too, and goes on with the others (`stale`); where
+    there is none, it ends.
     """
 
     def __init__(
@@ -65,7 +70,7 @@ class Consumption:
         marks: MarkStore | None = None,
         producer: QueueProducer | None = None,
     ) -> None:
-        self._plan = _effective(plan)
+        self._attending = Attending(_effective(plan))
         self._provider = provider
         self._holds = NO_HOLDS
         self._resumed: list[Collection[int] | None] = []
@@ -98,6 +103,10 @@ class Consumption:
         return self._plan
 
     @property
+    def _plan(self) -> ConsumptionPlan:
+        return self._attending.plan
+
+    @property
     def counts(self) -> ConsumptionCounts:
         return self._counter.counts()
 
@@ -117,7 +126,12 @@ class Consumption:
         if stay is None:
             return frozenset()
         held = stay.held
-        return frozenset(info.partition or 0 for info in self._plan.infos if info.place in held)
+        return frozenset(info.partition or 0 for info in self._attending.infos.values() if info.place in held)
+
+    @property
+    def stale(self) -> dict[int, int]:
+        """Partitions of its plan that it leaves alone, each with the newer epoch that the group has committed it in."""
+        return self._attending.stale
 
     @property
     def paused(self) -> dict[TopicPartitionInfo, str]:
@@ -153,11 +167,16 @@ class Consumption:
         self._thread.start()
 
     def change(self, plan: ConsumptionPlan) -> bool:
-        """Go on by this plan from the next pack on. False, with nothing changed, where only a new consumption can."""
+        """Go on by this plan from the next pack on. False, with nothing changed, where only a new consumption can.
+
+        Partitions that it had and has still, under the same epoch, are not interrupted; those that it has no longer are
+        handed over as always. All of them have to exist. A plan without any is none: stop instead."""
         plan = _effective(plan)
         if any(getattr(plan, name) != getattr(self._plan, name) for name in _FIXED):
             return False
-        self._plan = plan
+        if not plan.infos:
+            raise ConfigurationError(f"queue {plan.queue}: the plan reads no partition; stop the consumption instead")
+        self._attending.change(plan)
         self._deliverer.workplace = self._workplace()
         self._pool.resize(plan.concurrency, plan.max_overruns)
         self._changed.set()
@@ -210,10 +229,9 @@ class Consumption:
 
     def _workplace(self) -> Workplace:
         timeout_ms = self._plan.timeout_ms
-        infos = {info.place: info for info in self._plan.infos}
         return Workplace(
             self._plan.queue,
-            infos,
+            self._attending.infos,
             self._composer,
             None if timeout_ms is None else timeout_ms / 1000,
             state_of=None if self._states is None else self._states.open,
@@ -241,6 +259,7 @@ class Consumption:
             marks=marks,
             changed=self._changed,
             progressed=self._progressed,
+            found_stale=self._found_stale,
             states=self._states,
         )
 
@@ -256,7 +275,7 @@ class Consumption:
                 self._is_finished = self._attend()
             except BaseException as error:
                 self._is_finished = self._around.settling.commits_first and self._is_left_done
-                if not _may_pass(error):
+                if not self._may_pass(error):
                     self.error = _as_exception(error, self._thread.name)
                     break
                 if self._stopping.is_set():
@@ -275,14 +294,14 @@ class Consumption:
 
     def _attend(self) -> bool:
         """In the group until told to stop; whether handlers were done in time."""
-        plan = self._plan
+        plan = self._attending.attended
         if self._is_displaced:
             stand_by(self._provider, plan, self._stopping)
             self._is_displaced = False
             if self._stopping.is_set():
                 return True
         consumer = self._provider.consumer(plan.group, member_id=plan.member_id, max_poll_records=plan.pack_size)
-        stay = Stay(consumer, self._around, plan.infos)
+        stay = Stay(consumer, self._around, plan)
         with ExitStack() as leaving:
             leaving.callback(consumer.stop)
             if plan.member_id is not None:
@@ -290,15 +309,39 @@ class Consumption:
                 leaving.callback(consumer.unsubscribe)
             leaving.callback(self._around.settling.forget)
             leaving.callback(self._leave, stay)
-            if plan.from_end:
-                begin_at_end(self._provider.admin(), plan.group, [info.place for info in plan.infos])
-            consumer.subscribe(plan.infos, stay)
+            self._subscribe(consumer, stay, plan)
             self.stay = stay
             while not self._stopping.is_set():
                 while self._resumed:
                     stay.resume(self._resumed.pop())
+                if (wanted := self._attending.attended) is not plan:
+                    if (wanted.infos, wanted.epochs) != (plan.infos, plan.epochs):
+                        self._subscribe(consumer, stay, wanted)
+                    plan = wanted
                 stay.turn()
             return self._is_abandoned or self._finish(stay)
+
+    def _subscribe(self, consumer: QueueConsumer, stay: Stay, plan: ConsumptionPlan) -> None:
+        if plan.from_end:
+            begin_at_end(self._provider.admin(), plan.group, [info.place for info in plan.infos])
+        consumer.subscribe(plan.infos, stay, plan.epochs_by_place())
+        stay.attend(plan)
+
+    def _found_stale(self, error: StaleEpoch) -> None:
+        """Leave the partition alone. Raises the error where there is no other."""
+        if not self._attending.leave_alone(error):
+            raise error
+        logger.warning("%s: %s; goes on with its other partitions", self._plan.name, error)
+
+    def _may_pass(self, error: BaseException) -> bool:
+        """Whether a new stay may do better: after an outage, or when the group thought we were gone."""
+        if not isinstance(error, QueueError):
+            return False
+        if isinstance(error, StaleEpoch):
+            return self._attending.leave_alone(error)
+        if isinstance(error, Displaced) and self._plan.is_fenced:
+            return False
+        return error.retryable or isinstance(error, NOT_OURS)
 
     def _finish(self, stay: Stay) -> bool:
         is_done = stay.finish(self._deadline)
@@ -335,11 +378,6 @@ def _effective(plan: ConsumptionPlan) -> ConsumptionPlan:
         kind = ProcessingStrategyType.SKIP_ALL_FAILURES_AND_TIMED_OUT
     size = min(plan.pack_size, _AT_MOST_ONCE_PACK)
     return replace(plan, processing=replace(plan.processing, kind=kind), pack_size=size)
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Whether a new stay may do better: after an outage, or when the group thought we were gone."""
-    return isinstance(error, QueueError) and (error.retryable or isinstance(error, NOT_OURS))
 
 
 def _as_exception(error: BaseException, thread: str) -> Exception:

@@ -34,6 +34,8 @@ class ConsumptionCounts:
     passed_over            replays for another group
     dropped                given up, and written nowhere but to the log
     sent                   messages that handlers sent, and that are stored
+    stale_refused          commits that were refused because another has the partition, and partitions that were given
+                           under an epoch older than another's
     processing_us          how long attempts took, from when a handler began with them
     """
 
@@ -53,6 +55,7 @@ class ConsumptionCounts:
     passed_over: int = 0
     dropped: int = 0
     sent: int = 0
+    stale_refused: int = 0
     processing_us: int = 0
 
     @property

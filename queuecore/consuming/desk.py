@@ -21,7 +21,6 @@ from queuecore.errors import PayloadTooLarge, QueueError
 from queuecore.messages import RecordMetadata
 from queuecore.providers.base import Provider, QueueConsumer, QueueProducer
 from queuecore.sending import Addressed, send
-from queuecore.topics import TopicPartitionInfo
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +46,9 @@ class Desk:
         self.patience.deadline = float("inf") if deadline is None else deadline
         self.patience.keep_alive = consumer.keep_alive if deadline is None else None
 
-    def letter(self, info: TopicPartitionInfo, work: Work, error: BaseException, stage: Stage) -> None:
+    def letter(self, part: PartitionWork, work: Work, error: BaseException, stage: Stage) -> None:
         """Have it become a letter once it is settled; or nothing, where the queue wants no letters."""
-        plan = self.plan()
+        plan, info = self.plan(), part.info
         if not plan.letters.enabled:
             work.outgoing = ()
             where = f"{info}@{work.record.offset}"
@@ -66,6 +65,7 @@ class Desk:
             stage=stage,
             attempts=work.deliveries,
             first_failed_at_ms=work.trouble.first_failed_at_ms,
+            epoch=part.epoch,
         )
         work.outgoing = (letter,)
 
@@ -83,7 +83,7 @@ class Desk:
             raise error
         logger.error("%s@%d sent what cannot be stored: %s", part.info, work.record.offset, error)
         work.trouble.reason = "output_refused"
-        self.letter(part.info, work, error, Stage.SEND)
+        self.letter(part, work, error, Stage.SEND)
 
     def _smaller(self, outgoing: tuple[Addressed, ...], error: QueueError) -> tuple[Addressed, ...]:
         fitting = fit_letter(outgoing, error, self.provider.admin()) if isinstance(error, PayloadTooLarge) else None

@@ -72,7 +72,7 @@ class GivingUp:
         else:
             stage = Stage.DECODE if isinstance(error, UndecodableMessage) else Stage.HANDLE
         logger.warning("%s@%d is given up: %s, %r", part.info, work.record.offset, work.reason, error)
-        self._desk.letter(part.info, work, error, stage)
+        self._desk.letter(part, work, error, stage)
 
     def _drop(self, part: PartitionWork, work: Work) -> None:
         logger.error(

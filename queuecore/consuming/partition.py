@@ -39,10 +39,15 @@ class PartitionWork:
         epoch: int = 0,
         mark: PartitionMark | None = None,
         state: PartitionState | None = None,
+        *,
+        is_fenced: bool = False,
     ) -> None:
+        """`epoch` counts how often the partition was given; `is_fenced`: not by us, but by whoever assigns it."""
         self.info = info
         self.plan = plan
         self.tracker = OffsetTracker(epoch)
+        # Of the assignment, for letters; None: nobody said.
+        self.epoch = epoch if is_fenced else None
         # What its handlers remember, where they do.
         self.state = state
         self.attempt: Attempt | None = None

@@ -1,12 +1,14 @@
 """What a consumption is to do: everything about it that can be said beforehand."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from queuecore.deadletter.policy import DeadLetterPolicy
 from queuecore.delivery import Delivery
 from queuecore.errors import ConfigurationError
 from queuecore.processing.strategies import ProcessingStrategy
+from queuecore.providers.base import Epochs
 from queuecore.submit.strategies import Burst, SubmitStrategy
 from queuecore.topics import TopicPartitionInfo
 
@@ -40,6 +42,7 @@ class ConsumptionPlan:
     hand_over_s       how long a partition that is given away waits for the messages under way
     from_end          whether a group that is new begins with what comes from now on
     state_topic       the compacted topic with the state of handlers, one partition for each of the queue's; empty: none
+    epochs            by a partition's number, for which assignment of it this is; without one, it is not fenced
     """
 
     queue: str
@@ -64,6 +67,8 @@ class ConsumptionPlan:
     hand_over_s: float = 5.0
     from_end: bool = False
     state_topic: str = ""
+    # Compared, but not hashed: a mapping cannot be.
+    epochs: Mapping[int, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.state_topic and self.delivery is Delivery.AT_MOST_ONCE:
@@ -71,6 +76,9 @@ class ConsumptionPlan:
                 f"queue {self.queue}: state is not kept with at_most_once, as it would miss what a crash loses; use "
                 "at_least_once or exactly_once"
             )
+        if unknown := self.epochs.keys() - {info.partition or 0 for info in self.infos}:
+            named = ", ".join(map(str, sorted(unknown)))
+            raise ConfigurationError(f"queue {self.queue}: epochs are given for {named}, which the plan does not read")
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -83,6 +91,23 @@ class ConsumptionPlan:
     @property
     def name(self) -> str:
         return f"{self.queue}-{self.group}"
+
+    @property
+    def is_fenced(self) -> bool:
+        return bool(self.epochs)
+
+    def without(self, partitions: Collection[int]) -> "ConsumptionPlan":
+        """The same, but for these partitions."""
+        if not partitions:
+            return self
+        infos = tuple(info for info in self.infos if (info.partition or 0) not in partitions)
+        epochs = {number: epoch for number, epoch in self.epochs.items() if number not in partitions}
+        return replace(self, infos=infos, epochs=epochs)
+
+    def epochs_by_place(self) -> Epochs:
+        """As a provider wants them."""
+        numbers = {info.place: info.partition or 0 for info in self.infos}
+        return {place: self.epochs[number] for place, number in numbers.items() if number in self.epochs}
 
 
 _LEAST: Final = {

@@ -6,7 +6,8 @@ undone.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Final, Protocol
 
 from queuecore.consuming.desk import Desk, Finished
@@ -55,7 +56,8 @@ class AtMostOnce:
     def take(self, places: Collection[ProviderPartition]) -> None: ...
 
     def begin(self, consumer: QueueConsumer, part: PartitionWork, works: Sequence[Work]) -> None:
-        consumer.commit({part.info.place: works[-1].record.offset + 1})
+        with _counted(self._desk):
+            consumer.commit({part.info.place: works[-1].record.offset + 1})
         part.tracker.complete([work.record.offset for work in works])
 
     def settle(self, consumer: QueueConsumer, finished: Sequence[Finished], deadline: float | None = None) -> None:
@@ -156,7 +158,8 @@ class AtLeastOnce:
             if watermark is not None and watermark != self._committed.get(part.info.place):
                 offsets[part.info.place] = watermark
         if offsets:
-            consumer.commit(offsets)
+            with _counted(self._desk):
+                consumer.commit(offsets)
             self._committed |= offsets
 
 
@@ -304,7 +307,7 @@ class ExactlyOnce:
             time.sleep(_TRY_AGAIN_S)
 
     def _try_to_commit(self, consumer: QueueConsumer, finished: Sequence[Finished]) -> None:
-        with self._sending_producer().begin() as transaction:
+        with _counted(self._desk), self._sending_producer().begin() as transaction:
             for part, works in finished:
                 for work in works:
                     for addressed in work.outgoing:
@@ -336,6 +339,16 @@ class ExactlyOnce:
         # A group's name may hold anything, a topic's no slash: so no two ids are the same.
         transactional_id = f"{place.topic}/{place.partition}/{self._desk.plan().group}"
         return self._desk.provider.transactional_producer(transactional_id)
+
+
+@contextmanager
+def _counted(desk: Desk) -> Iterator[None]:
+    """A commit: where it is refused because another has the partition, that is counted."""
+    try:
+        yield
+    except NOT_OURS:
+        desk.counter.add("stale_refused")
+        raise
 
 
 def _stored(part: PartitionWork, works: Sequence[Work]) -> list[Work]:

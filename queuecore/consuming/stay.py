@@ -14,12 +14,13 @@ from queuecore.consuming.desk import Finished
 from queuecore.consuming.giving_up import KILLED, STUCK
 from queuecore.consuming.partition import PartitionWork
 from queuecore.consuming.places import by_place
+from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.consuming.state import PartitionState
 from queuecore.consuming.states import RESTORING
 from queuecore.consuming.surroundings import Surroundings
 from queuecore.consuming.work import Work
-from queuecore.errors import HandlersStuck, QueueError
-from queuecore.providers.base import QueueConsumer
+from queuecore.errors import HandlersStuck, QueueError, StaleEpoch
+from queuecore.providers.base import Epochs, QueueConsumer
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 # How often what is done is settled while handlers work.
@@ -41,11 +42,13 @@ _NONE: Final[frozenset[ProviderPartition]] = frozenset()
 class Stay:
     """Told by the consumer, as its AssignmentListener, what the group gives and takes."""
 
-    def __init__(self, consumer: QueueConsumer, around: Surroundings, infos: Iterable[TopicPartitionInfo]) -> None:
+    def __init__(self, consumer: QueueConsumer, around: Surroundings, plan: ConsumptionPlan) -> None:
+        """`plan` says which partitions may be given."""
         self._consumer = consumer
         self._around = around
         self._clock = around.clock
-        self._infos = {info.place: info for info in infos}
+        self._infos: dict[ProviderPartition, TopicPartitionInfo] = {}
+        self._epochs: Epochs = {}
         self._parts: dict[ProviderPartition, PartitionWork] = {}
         self._unsettled: dict[ProviderPartition, Finished] = {}
         self._paused: set[ProviderPartition] = set()
@@ -57,6 +60,7 @@ class Stay:
         self._holds = around.holds()
         # Whether messages that were committed were left unfinished.
         self._has_dropped = False
+        self.attend(plan)
 
     @property
     def held(self) -> frozenset[ProviderPartition]:
@@ -73,6 +77,11 @@ class Stay:
     def paused(self) -> dict[TopicPartitionInfo, str]:
         """Partitions that stand still by themselves, and why."""
         return {part.info: part.paused for part in list(self._parts.values()) if part.paused}
+
+    def attend(self, plan: ConsumptionPlan) -> None:
+        """From now on these partitions may be given, under these epochs. What is held of others will be revoked."""
+        self._infos = {info.place: info for info in plan.infos}
+        self._epochs = plan.epochs_by_place()
 
     def take_no_more(self) -> None:
         """Hand over nothing from now on, but what counts as done already. From any thread."""
@@ -150,9 +159,10 @@ class Stay:
                 plan,
                 self._clock,
                 self._around.changed.set,
-                self._epoch,
+                self._epochs.get(place, self._epoch),
                 mark,
                 None if states is None else states.take(info),
+                is_fenced=place in self._epochs,
             )
 
     def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
@@ -344,7 +354,14 @@ class Stay:
 
     def _poll(self, duration_ms: int) -> bool:
         """Whether there was something, which is in the intake of its partition now."""
-        records = self._consumer.poll(duration_ms)
+        try:
+            records = self._consumer.poll(duration_ms)
+        except StaleEpoch as error:
+            if self._is_settling:
+                raise  # it was a commit, of what was just given away
+            self._around.counter.add("stale_refused")
+            self._around.found_stale(error)
+            return False
         self._polled_at = self._clock.monotonic()
         if not records:
             return False

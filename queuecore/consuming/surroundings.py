@@ -14,6 +14,7 @@ from queuecore.consuming.pool import Pool
 from queuecore.consuming.settling import Settling
 from queuecore.consuming.stalls import StallDetector
 from queuecore.consuming.states import States
+from queuecore.errors import StaleEpoch
 
 
 @dataclass(slots=True)
@@ -32,6 +33,8 @@ class Surroundings:
     # Set when an attempt is over, or something else is to be looked at.
     changed: threading.Event
     progressed: Callable[[], None]
+    # A partition was given under an epoch that is too old. Raises that where none is left to go on with.
+    found_stale: Callable[[StaleEpoch], None]
     # Where the queue's handlers remember something.
     states: States | None = None
     clock: Clock = SYSTEM_CLOCK

@@ -45,6 +45,7 @@ class FailureStory:
     reason, stage         why it was given up, and where it was then
     attempts              how often it was handed to its handler
     replay_count          how often it had been replayed before
+    epoch                 of the assignment of its partition under which it was tried; None: it had none
     fingerprint           the same for failures that likely have one cause
     origin                who wrote the letter; not in the headers, but seen by them
     """
@@ -68,15 +69,21 @@ class FailureStory:
     service_id: str = ""
     stage: str = Stage.HANDLE
     replay_count: int = 0
+    epoch: int | None = None
     origin: Origin = Origin.SWITCHYARD
 
     def headers(self) -> dict[str, bytes]:
-        return {header: _encode(str(getattr(self, name))) for name, header in _HEADERS.items()}
+        told = {header: getattr(self, name) for name, header in _HEADERS.items()}
+        return {header: _encode(str(value)) for header, value in told.items() if value is not None}
 
 
 _HEADERS: Final = {name: PREFIX + name.replace("_", ".") for name in FailureStory.__annotations__ if name != "origin"}
 _NUMBERS: Final = frozenset(name for name, kind in FailureStory.__annotations__.items() if kind is int)
-_UNTOLD: Final[Mapping[str, str | int]] = {name: 0 if name in _NUMBERS else "" for name in _HEADERS}
+# Numbers whose absence means something.
+_OPTIONAL: Final = frozenset({"epoch"})
+_UNTOLD: Final[Mapping[str, str | int | None]] = {
+    name: None if name in _OPTIONAL else 0 if name in _NUMBERS else "" for name in _HEADERS
+}
 
 
 def read_story(headers: Headers) -> FailureStory:
@@ -131,13 +138,15 @@ def _is_ours(headers: Headers) -> bool:
     return any(name.startswith(PREFIX) for name in headers)
 
 
-def _read(headers: Headers, name: str) -> str | int:
+def _read(headers: Headers, name: str) -> str | int | None:
+    if name in _OPTIONAL:
+        return number_header(headers, _HEADERS[name]) if headers.get(_HEADERS[name], b"").isdigit() else None
     if name in _NUMBERS:
         return number_header(headers, _HEADERS[name])
     return text_header(headers, _HEADERS[name]) or ""
 
 
-def _story(told: Mapping[str, str | int], origin: Origin = Origin.SWITCHYARD) -> FailureStory:
+def _story(told: Mapping[str, str | int | None], origin: Origin = Origin.SWITCHYARD) -> FailureStory:
     return FailureStory(**{**_UNTOLD, **told}, origin=origin)  # type: ignore[arg-type]
 
 

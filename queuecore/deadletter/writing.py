@@ -50,9 +50,10 @@ class LetterWriter:
         stage: Stage = Stage.HANDLE,
         attempts: int,
         first_failed_at_ms: int = 0,
+        epoch: int | None = None,
     ) -> Addressed:
         """The letter for a record of this partition, addressed and not yet sent. Without the time of an earlier
-        failure, this is the first."""
+        failure, this is the first. `epoch` is that of the partition's assignment, where it has one."""
         now_ms = self._clock.now_ms()
         story = FailureStory(
             topic=record.topic,
@@ -70,6 +71,7 @@ class LetterWriter:
             service_id=self._service_id,
             stage=stage,
             replay_count=replay_count_of(record.headers),
+            epoch=epoch,
             **describe_exception(error),
         )
         return Addressed(letter_target(info, self._policy), to_letter(record, story))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from queuecore.providers.base import AssignmentListener, QueueConsumer
+from queuecore.providers.base import AssignmentListener, Epochs, QueueConsumer
 from queuecore.topics import TopicPartitionInfo
 
 
@@ -12,9 +12,11 @@ def subscribing_to(consumer: QueueConsumer, default: tuple[TopicPartitionInfo, .
     subscribe = consumer.subscribe
 
     def subscribe_by_default(
-        partitions: Iterable[TopicPartitionInfo] | None = None, listener: AssignmentListener | None = None
+        partitions: Iterable[TopicPartitionInfo] | None = None,
+        listener: AssignmentListener | None = None,
+        epochs: Epochs | None = None,
     ) -> None:
-        subscribe(default if partitions is None else partitions, listener)
+        subscribe(default if partitions is None else partitions, listener, epochs)
 
     consumer.subscribe = subscribe_by_default  # type: ignore[method-assign]
     return consumer

@@ -4,10 +4,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import QueueError
+from queuecore.groups.epochs import check_epochs
 from queuecore.groups.members import check_member_id
 from queuecore.groups.offsets import check_offsets
 from queuecore.messages import Record
-from queuecore.providers.base import AssignmentListener
+from queuecore.providers.base import AssignmentListener, Epochs
 from queuecore.providers.kafka.assignment import not_owner
 from queuecore.providers.kafka.connection import Connection
 from queuecore.providers.kafka.membership import Membership
@@ -21,7 +22,15 @@ class KafkaConsumer:
     The brokers give each partition of a topic to one member. Where only some partitions inside a topic are wanted
     (`use_internal_partition`), the member still joins for the whole topic and leaves the others unread, so that
     ownership is the brokers' everywhere and a displaced member's commit is refused. Hence all consumers of one
-    group must want the same partitions of a topic; ours do, a group's name says which.
+    group must want the same partitions of a topic: what the brokers give to one that does not want it, nobody reads.
+    Members that want different partitions have them as topics of their own, or a group for each.
+
+    A change of the subscription is made in the next poll. With `sticky`, and with the protocol `consumer`, it touches
+    only what changes. With other strategies all partitions are revoked and given anew when the topics change, or when
+    more of a topic is wanted. A change between named partitions and a whole topic begins anew, and so does one of a
+    member whose place was taken: what it held is told as lost.
+
+    How epochs fence here is told in `epochs`.
 
     The library gives signs of life by itself: a process that is gone is missed after `session_timeout_ms`, one that
     only stops polling after `max_poll_interval_ms`. With the protocol `consumer` sessions are the brokers' to set, and
@@ -43,12 +52,16 @@ class KafkaConsumer:
         check: Callable[[Iterable[ProviderPartition]], None],
         member_id: str | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        *,
+        is_member: Callable[[str, str], bool],
     ) -> None:
+        """`check` raises UnknownTopic; `is_member` says whether a group has a member of this name at the brokers."""
         self._connection = connection
         self._group = group
         self._topic = topic
         self._options = options
         self._check = check
+        self._is_member = is_member
         self._member_id = check_member_id(member_id)
         self._clock = clock
         self._membership: Membership | None = None
@@ -67,20 +80,28 @@ class KafkaConsumer:
         return self._stopped
 
     def subscribe(
-        self, partitions: Iterable[TopicPartitionInfo] | None = None, listener: AssignmentListener | None = None
+        self,
+        partitions: Iterable[TopicPartitionInfo] | None = None,
+        listener: AssignmentListener | None = None,
+        epochs: Epochs | None = None,
     ) -> None:
-        """A refused subscription leaves the one before as it is."""
         if self._stopped:
             raise QueueError("this consumer has been stopped; open a new one")
         if partitions is None and not self._topic:
             raise QueueError("this consumer was made for no topic; say which partitions it shall read")
         wanted = None if partitions is None else frozenset(info.place for info in partitions)
+        fences = check_epochs(wanted, epochs)
         self._check([ProviderPartition(self._topic, 0)] if wanted is None else wanted)
+        if (member := self._membership) is not None and member.can_want(wanted) and self._has_place(member):
+            member.want(wanted, listener, fences)
+            return
+        lost = self.partitions
         self.unsubscribe()
         topics = {self._topic} if wanted is None else {place.topic for place in wanted}
         if topics:
             who = (self._group, self._member_id)
-            member = Membership(self._connection, *who, wanted, self._options, listener, self._clock)
+            member = Membership(self._connection, *who, wanted, self._options, listener, self._clock, lost)
+            member.fence.want(fences)
             member.join(topics)
             self._membership = member
 
@@ -93,6 +114,10 @@ class KafkaConsumer:
             self._membership.commit(offsets)
         elif offsets:
             raise not_owner(self._group, next(iter(offsets)))
+
+    def epochs_of(self, places: Collection[ProviderPartition]) -> Epochs:
+        """For a transaction that commits offsets of these: under which epochs they are held."""
+        return {} if self._membership is None else self._membership.fence.of(places)
 
     def group_metadata(self, places: Collection[ProviderPartition]) -> bytes:
         """Who this member is now, for a transaction that commits offsets of these. NotOwner unless all are held."""
@@ -119,6 +144,11 @@ class KafkaConsumer:
     def stop(self) -> None:
         self._stopped = True
         self._leave(keeps_place=self._member_id is not None)
+
+    def _has_place(self, member: Membership) -> bool:
+        """Whether nobody has taken it. The library hears of that only with its next heartbeat, and a displaced consumer
+        that subscribes again shall take its place back."""
+        return self._member_id is None or self._is_member(self._group, member.member)
 
     def _leave(self, *, keeps_place: bool) -> None:
         member, self._membership = self._membership, None

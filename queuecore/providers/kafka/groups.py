@@ -8,11 +8,13 @@ from kafka.structs import OffsetAndMetadata
 
 from queuecore.errors import GroupActive, OffsetOutOfRange
 from queuecore.providers.base import GroupDescription
-from queuecore.providers.kafka.members import Members, find_groups, other_members
+from queuecore.providers.kafka.epochs import parse_epoch
+from queuecore.providers.kafka.members import Members, find_groups, members_of, other_members
 from queuecore.providers.kafka.offsets import OffsetAdmin
 from queuecore.topics import ProviderPartition
 
 Committed = dict[ProviderPartition, int]
+Kept = Mapping[ProviderPartition, OffsetAndMetadata]
 
 # How many groups an error names.
 _NAMED = 3
@@ -40,19 +42,28 @@ class GroupAdmin(OffsetAdmin):
     def committed_offsets(
         self, groups: Mapping[str, Iterable[ProviderPartition]]
     ) -> Mapping[str, Mapping[ProviderPartition, int]]:
-        wanted = {group: set(places) for group, places in groups.items()}
-        found = self._committed({group: places for group, places in wanted.items() if places})
-        return {group: found.get(group, {}) for group in groups}
+        found = self._kept_in(groups)
+        return {group: _offsets(found.get(group, {})) for group in groups}
+
+    def committed_epochs(
+        self, groups: Mapping[str, Iterable[ProviderPartition]]
+    ) -> Mapping[str, Mapping[ProviderPartition, int]]:
+        """As the metadata of the last commits say: other tools' resets lose them."""
+        found = self._kept_in(groups)
+        return {group: _epochs(found.get(group, {})) for group in groups}
 
     def alter_group_offsets(self, group: str, offsets: Mapping[ProviderPartition, int]) -> None:
-        """GroupActive while the group has any member: the brokers look no further."""
+        """GroupActive while the group has any member: the brokers look no further. Their metadata, and so epochs, are
+        asked for first and written again: between the two, nobody else may alter them."""
         for place, offset in offsets.items():
             if offset < 0:
                 raise OffsetOutOfRange(f"cannot commit {offset} for {place}; offsets begin at 0")
         if not offsets:
             return
         self.check(offsets)
-        wanted = {place: OffsetAndMetadata(offset, "", None) for place, offset in offsets.items()}
+        kept = self._kept_in({group: offsets})[group]
+        notes = {place: one.metadata or "" for place, one in kept.items()}
+        wanted = {place: OffsetAndMetadata(at, notes.get(place, ""), None) for place, at in offsets.items()}
 
         def alter(client: KafkaAdminClient) -> None:
             outcomes = client.alter_group_offsets(group, wanted)
@@ -76,6 +87,15 @@ class GroupAdmin(OffsetAdmin):
 
         self._ask(delete, f"delete offsets of group {group}")
 
+    def is_member(self, group: str, member: str) -> bool:
+        """Whether the brokers know this member of the group."""
+        if not member:
+            return False
+        members = self._ask(lambda client: members_of(client, group), f"describe group {group}")
+        if members is None:
+            members = other_members(self._connection, [group]).get(group, {})
+        return member in members
+
     def groups(self) -> Mapping[str, GroupDescription]:
         """A member that wants only some partitions of a topic is shown with all the brokers gave to it."""
         found = self._ask(self._members, "describe groups")
@@ -84,12 +104,19 @@ class GroupAdmin(OffsetAdmin):
 
     def _committed(self, groups: Mapping[str, Collection[ProviderPartition] | None]) -> dict[str, Committed]:
         """None asks for all the group has committed."""
+        return {group: _offsets(kept) for group, kept in self._kept(groups).items()}
+
+    def _kept_in(self, groups: Mapping[str, Iterable[ProviderPartition]]) -> dict[str, Kept]:
+        wanted = {group: set(places) for group, places in groups.items()}
+        return self._kept({group: places for group, places in wanted.items() if places})
+
+    def _kept(self, groups: Mapping[str, Collection[ProviderPartition] | None]) -> dict[str, Kept]:
         if not groups:
             return {}
         found = self._ask(lambda client: client.list_group_offsets(groups), f"ask for offsets of {_named(groups)}")
         # A negative offset is Kafka's "none".
         return {
-            group: {ProviderPartition(*place): kept.offset for place, kept in places.items() if kept.offset >= 0}
+            group: {ProviderPartition(*place): kept for place, kept in places.items() if kept.offset >= 0}
             for group, places in found.items()
         }
 
@@ -98,6 +125,15 @@ class GroupAdmin(OffsetAdmin):
         found = find_groups(client)
         others = [group.name for group in found if group.has_members and not group.is_classic]
         return {group.name: group.members for group in found} | other_members(self._connection, others)
+
+
+def _offsets(kept: Kept) -> Committed:
+    return {place: one.offset for place, one in kept.items()}
+
+
+def _epochs(kept: Kept) -> dict[ProviderPartition, int]:
+    found = {place: parse_epoch(one.metadata) for place, one in kept.items()}
+    return {place: epoch for place, epoch in found.items() if epoch is not None}
 
 
 def _raise_failures(outcomes: Mapping[object, type[KafkaError]], fine: type[KafkaError] = NoError) -> None:

@@ -1,6 +1,6 @@
 """Who reads for which group, as the brokers tell it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,6 +51,17 @@ def _kept_by(client: KafkaAdminClient, broker: int) -> Iterator[FoundGroup]:
             raise for_code(code)
         members = {one["member_id"]: _held(one["member_assignment"]) for one in group["members"]}
         yield FoundGroup(name, listed[name]["group_state"] not in _WITHOUT_MEMBERS, is_classic, members)
+
+
+def members_of(client: KafkaAdminClient, name: str) -> Collection[str] | None:
+    """The members of one group; None for one of the protocol `consumer`, of which `other_members` tells."""
+    group = client.describe_groups([name])[name]
+    code, _ = parse_refusal(group["error"]) if group["error"] else (0, "")
+    if code == GroupIdNotFoundError.errno:
+        return None
+    if code:
+        raise for_code(code)
+    return {one["member_id"] for one in group["members"]}
 
 
 def other_members(connection: Connection, names: list[str]) -> dict[str, Members]:

@@ -6,12 +6,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from queuecore.clock import Clock
 from queuecore.errors import ConfigurationError, OffsetOutOfRange, ProviderUnavailable, QueueError
+from queuecore.groups.epochs import Fence
 from queuecore.groups.members import displaced
 from queuecore.messages import Record
-from queuecore.providers.base import AssignmentListener
+from queuecore.providers.base import AssignmentListener, Epochs
 from queuecore.providers.kafka.assignment import Assignment, not_owner
 from queuecore.providers.kafka.codes import FATAL, NOT_STARTED, PASSING, PLACE_TAKEN, REBALANCING, TOO_LATE
 from queuecore.providers.kafka.connection import Connection, logger
+from queuecore.providers.kafka.epochs import to_commit
 from queuecore.providers.kafka.intake import Intake
 from queuecore.providers.kafka.patience import Caller
 from queuecore.providers.kafka.records import to_kafka
@@ -29,7 +31,8 @@ _AT_ONCE = 512
 class Membership:
     """A library consumer and what the group has given to it. For one thread.
 
-    `wanted` is None for whole topics, as they grow.
+    `wanted` is None for whole topics, as they grow. `lost` is what the consumer held in an earlier stay that ended
+    without its listener: the first poll tells.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class Membership:
         options: ConsumerOptions,
         listener: AssignmentListener | None,
         clock: Clock,
+        lost: frozenset[ProviderPartition] = frozenset(),
     ) -> None:
         self._connection = connection
         self._group = group
@@ -50,7 +54,12 @@ class Membership:
         # The brokers change generations under a member that keeps its partitions.
         self._incremental = options.strategy == "sticky" or self._protocol == "consumer"
         self._intake = Intake(options.max_poll_records, options.max_partition_fetch_bytes)
-        self._assignment = Assignment(group, wanted, self._intake, listener, incremental=self._incremental)
+        self._assignment = Assignment(
+            group, wanted, self._intake, listener, incremental=self._incremental, reset=options.auto_offset_reset
+        )
+        self._topics: frozenset[str] = frozenset()
+        self._grows = wanted is None
+        self._lost = lost
         self._failure: QueueError | None = None
         # Whether another consumer has joined with our member id. The library does nothing any more then.
         self._is_displaced = False
@@ -63,9 +72,32 @@ class Membership:
     def held(self) -> frozenset[ProviderPartition]:
         return frozenset(self._assignment.held)
 
+    @property
+    def fence(self) -> Fence:
+        return self._assignment.fence
+
+    @property
+    def member(self) -> str:
+        """The brokers' name for this member; empty while it has none."""
+        return "" if self._is_displaced else str(self._client.memberid() or "")
+
+    def can_want(self, wanted: Set[ProviderPartition] | None) -> bool:
+        """Whether this can become what is wanted. That topics grow is noticed only where that is set from the start."""
+        return not self._is_displaced and self._caller.is_free() and self._grows == (wanted is None)
+
+    def want(self, wanted: Set[ProviderPartition] | None, listener: AssignmentListener | None, epochs: Epochs) -> None:
+        """Something else, from the next poll on."""
+        self._assignment.want(wanted, listener)
+        self.fence.want(epochs)
+
     def join(self, topics: Iterable[str]) -> None:
+        """Or, when it is a member: have the group give these topics from now on. With an incremental strategy what it
+        has of them stays, otherwise all is revoked and given anew."""
+        self._topics = frozenset(topics)
         given = self._assignment
-        self._client.subscribe(sorted(topics), on_assign=given.assigned, on_revoke=given.revoked, on_lost=given.lost)
+        self._client.subscribe(
+            sorted(self._topics), on_assign=given.assigned, on_revoke=given.revoked, on_lost=given.lost
+        )
 
     def leave(self, *, keeps_place: bool = False) -> None:
         """Release everything. The listener is not told: nobody took anything. `keeps_place`: the group waits until the
@@ -79,6 +111,9 @@ class Membership:
         if not self._caller.is_free(duration_ms / 1000):
             return []
         self._require_place()
+        self._tell_lost()
+        if self._assignment.is_behind:
+            self._follow()
         intake, paused = self._intake, self._assignment.paused
         if not intake.ready(paused) and (first := self._client.poll(duration_ms / 1000)) is not None:
             self._receive([first])
@@ -90,6 +125,7 @@ class Membership:
         self._assignment.raise_trouble()
         self._require_place()
         self._raise_failure()
+        self.fence.raise_stale()
         records, ends = intake.take(paused)
         self._assignment.positions |= ends
         return records
@@ -148,8 +184,41 @@ class Membership:
         self._intake.drop({place})
         self._assignment.positions.pop(place, None)
 
+    def _follow(self) -> None:
+        """Bring what is held in step with what is wanted: first what is given up, while the group still takes commits
+        of it; then the topics; then what the group has given already."""
+        given = self._assignment
+        given.put_aside(self._client)
+        wanted = given.wanted
+        topics = self._topics if wanted is None else {place.topic for place in wanted}
+        try:
+            if not topics:
+                self._topics = frozenset()
+                self._client.unsubscribe()
+            elif topics != self._topics or (given.needs_loading and not self._incremental):
+                self.join(topics)
+        except KafkaException as error:
+            raise self._explain(error.args[0], f"read as group {self._group}") from error
+        if self._incremental or not given.needs_loading:
+            given.take_up(self._client, self._start_at)
+        given.raise_trouble()
+
+    def _tell_lost(self) -> None:
+        lost, self._lost = self._lost, frozenset()
+        if lost:
+            self._assignment.tell_lost(lost)
+            self._assignment.raise_trouble()
+
+    def _start_at(self, place: ProviderPartition, offset: int) -> None:
+        self._persist(lambda: self._try_seek(place, offset), {NOT_STARTED}, f"begin at {offset} in {place}")
+
     def _receive(self, messages: Sequence[Message]) -> None:
         """Keep the messages; an error among them is raised by the poll, which then gives them out next time."""
+        self._keep(messages)
+        if aside := self._assignment.aside:
+            self._intake.drop(aside)
+
+    def _keep(self, messages: Sequence[Message]) -> None:
         if not any(map(Message.error, messages)):
             self._intake.add(messages)
             return
@@ -218,7 +287,8 @@ class Membership:
 
     def _try_commit(self, offsets: Mapping[ProviderPartition, int]) -> KafkaError | None:
         """Whether this member still may is asked each time: meanwhile the brokers may have put it out."""
-        wanted = [to_kafka(place, offset) for place, offset in offsets.items()]
+        epochs = self.fence.of(offsets)
+        wanted = [to_commit(place, offset, epochs) for place, offset in offsets.items()]
         self._assignment.require(offsets)
         if not self._assignment.is_telling:
             self._caller.require_free()

@@ -68,7 +68,8 @@ class KafkaProvider:
         self, group: str, topic: str = "", *, member_id: str | None = None, max_poll_records: int | None = None
     ) -> KafkaConsumer:
         options = self._consuming.with_at_most(max_poll_records)
-        return KafkaConsumer(self._connection, group, topic, options, self.admin().check, member_id)
+        admin = self.admin()
+        return KafkaConsumer(self._connection, group, topic, options, admin.check, member_id, is_member=admin.is_member)
 
     def reader(self) -> KafkaReader:
         return KafkaReader(self._connection, self._consuming)

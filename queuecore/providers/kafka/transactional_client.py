@@ -12,10 +12,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from queuecore.clock import Clock
 from queuecore.errors import ProducerFenced, ProviderUnavailable, QueueError, TransactionAborted
+from queuecore.providers.base import Epochs
 from queuecore.providers.kafka.codes import FENCED, MEANING, NO_SUCH_PARTITION, PASSING, REBALANCING
 from queuecore.providers.kafka.connection import Connection, Setting
+from queuecore.providers.kafka.epochs import to_commit
 from queuecore.providers.kafka.outage import logger
-from queuecore.providers.kafka.records import DeliveryReport, Encoded, to_kafka
+from queuecore.providers.kafka.records import DeliveryReport, Encoded
 from queuecore.providers.kafka.settings import producer_settings
 from queuecore.providers.options import KafkaOptions, ProducerOptions
 from queuecore.topics import ProviderPartition
@@ -73,8 +75,8 @@ class TransactionalClient:
                 self._library.list_topics(place.topic, self._connection.timeout_s)
                 looked_again = True
 
-    def send_offsets(self, offsets: Mapping[ProviderPartition, int], group_metadata: object) -> None:
-        positions = [to_kafka(place, offset) for place, offset in offsets.items()]
+    def send_offsets(self, offsets: Mapping[ProviderPartition, int], group_metadata: object, epochs: Epochs) -> None:
+        positions = [to_commit(place, offset, epochs) for place, offset in offsets.items()]
 
         def send(remaining_s: float) -> None:
             self._library.send_offsets_to_transaction(positions, group_metadata, remaining_s)

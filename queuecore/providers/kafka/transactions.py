@@ -109,7 +109,7 @@ class KafkaTransaction:
         if not offsets:
             return
         try:
-            self._client.send_offsets(offsets, consumer.group_metadata(offsets))
+            self._client.send_offsets(offsets, consumer.group_metadata(offsets), consumer.epochs_of(offsets))
         except QueueError as error:
             # The messages alone must not take effect either.
             self._failure = self._failure or error

@@ -142,7 +142,7 @@ class ConsumingContract(ContractKit):
         send_all(provider, info, b"2")
         assert [record.data for record in take(consumer, 1)] == [b"2"]
         consumer.commit()
-        assert (heard.holds, heard.given_up, heard.gone) == ({info.place}, set(), set())
+        assert (heard.holds, heard.given_up, heard.gone) == (frozenset([info.place]), set(), set())
         assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 3}}
 
     def test_a_change_that_is_refused_leaves_what_was_subscribed(

@@ -280,7 +280,6 @@ class TestChanging:
             {"group": "other"},
             {"member_id": "me"},
             {"delivery": "exactly_once"},
-            {"infos": (TopicPartitionInfo("in", 1),)},
             {"state_topic": "states"},
         ],
     )

@@ -98,7 +98,7 @@ numbers = st.integers(-(2**63), 2**63 - 1)
     st.builds(
         FailureStory,
         **{name: numbers if kind is int else text for name, kind in FailureStory.__annotations__.items()}
-        | {"origin": st.just(Origin.SWITCHYARD)},
+        | {"origin": st.just(Origin.SWITCHYARD), "epoch": st.none() | st.integers(0, 2**63 - 1)},
     )
 )
 def test_any_story_survives_the_headers(story: FailureStory) -> None:

@@ -355,7 +355,7 @@ def test_what_was_handled_later_is_not_committed_in_the_midst_of_settling(
     settling, handled = Interrupted(), list[bytes]()
     consumption = Consumption(PLAN, queues.provider, lambda record, context: handled.append(record.data))
     consumption._around.settling = settling
-    stay = Stay(queues.provider.consumer("g"), consumption._around, [INFO])
+    stay = Stay(queues.provider.consumer("g"), consumption._around, PLAN)
     stay.assigned(frozenset({PLACE}))
     [part] = stay._parts.values()
 

@@ -86,14 +86,39 @@ def test_a_member_that_comes_back_owns_nothing_before_it_takes_it() -> None:
     assert state.take("a") == of("t", 0)
 
 
-def test_asking_for_something_else_releases_what_was_owned() -> None:
+def test_asking_for_something_else_keeps_what_is_still_wanted_and_the_rest_until_it_is_released() -> None:
     state = GroupState()
     state.join("a", whole("t"), {"t": 2})
     state.take("a")
-    state.join("a", Wants(of("u", 1)), {"u": 4})
-    assert state.owners == {}
+    state.join("a", Wants(of("t", 1) | of("u", 1)), {"t": 2, "u": 4})
+    assert state.is_owner("a", of("t", 0, 1))
+    assert (state.sync("a").revoked, state.sync("a").free) == (of("t", 0), of("u", 1))
+    state.release("a", of("t", 0))
     assert state.take("a") == of("u", 1)
-    assert state.counts == {"u": 4}
+    assert state.sync("a").owned == of("t", 1) | of("u", 1)
+
+
+def test_what_a_member_wants_no_longer_another_gets_when_it_is_released() -> None:
+    state = GroupState()
+    state.join("a", Wants(of("t", 0, 1)), {"t": 2})
+    state.take("a")
+    state.join("a", Wants(of("t", 0)), {"t": 2})
+    state.join("b", Wants(of("t", 1)), {"t": 2})
+    assert state.take("b") == frozenset()
+    state.release("a", state.sync("a").revoked)
+    assert (state.take("b"), state.take("a")) == (of("t", 1), frozenset())
+
+
+def test_a_topic_that_nobody_wants_is_known_as_long_as_it_is_owned() -> None:
+    state = GroupState()
+    state.join("a", whole("t"), {"t": 2})
+    state.take("a")
+    state.join("a", whole("u"), {"u": 1})
+    assert state.counts == {"t": 2, "u": 1}
+    state.topics_changed({"t": 0})
+    assert state.sync("a").owned == frozenset()
+    state.topics_changed({"u": 2})
+    assert state.counts == {"u": 2}
 
 
 def test_members_may_want_different_partitions() -> None:
@@ -229,9 +254,23 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(member=members, wants=all_wants, member_id=st.sampled_from([None, "one", "other"]))
     def join(self, member: str, wants: Wants, member_id: str | None) -> None:
+        """Or want something else: nothing that it owns is taken from it without a word."""
+        before = self.state.sync(member).owned
         self.state.join(member, wants, self.counts, member_id)
-        assert self.state.sync(member).owned == frozenset()
+        assert self.state.sync(member).owned == before
         assert not self.state.is_displaced(member, member_id)
+
+    @rule(member=members, fewer=st.frozensets(places, max_size=3))
+    def want_less(self, member: str, fewer: frozenset[ProviderPartition]) -> None:
+        """Where nobody else wants what it owns, it keeps all of it that it still wants."""
+        if (wants := self.state.members.get(member)) is None:
+            return
+        less = Wants(wants.partitions - fewer, wants.topics, wants.strategy)
+        owned = self.state.sync(member).owned
+        others = [one.existing(self.counts) for other, one in self.state.members.items() if other != member]
+        alone = owned - set().union(*others)
+        self.state.join(member, less, self.counts, self.state.member_ids.get(member))
+        assert self.state.sync(member).revoked & alone == alone - set(less.existing(self.counts))
 
     @rule(member=members)
     def leave(self, member: str) -> None:
@@ -278,9 +317,11 @@ class GroupMachine(RuleBasedStateMachine):
         assert self.state.owners == self.state.targets
 
     @invariant()
-    def an_owner_is_a_member_and_wants_what_it_owns(self) -> None:
+    def an_owner_is_a_member_and_is_to_release_what_it_does_not_want(self) -> None:
         for place, owner in self.state.owners.items():
-            assert place in set(self.state.members[owner].existing(self.counts))
+            assert place.partition < self.counts[place.topic]
+            wanted = set(self.state.members[owner].existing(self.counts))
+            assert place in wanted or place in self.state.sync(owner).revoked
 
     @invariant()
     def every_wanted_partition_is_planned_for_one_who_wants_it(self) -> None:
