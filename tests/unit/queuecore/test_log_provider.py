@@ -237,6 +237,29 @@ def test_a_catalog_that_is_not_ours_is_refused_and_left_as_it_is(
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("begun", [False, True], ids=["as it was", "by one that was killed"])
+def test_a_catalog_from_before_epochs_is_brought_up_to_date(tmp_path: Path, *, begun: bool) -> None:
+    with closing(LogProvider(tmp_path)) as provider:
+        provider.admin().create_topics([TopicSpec(PLACE.topic)])
+        provider.admin().alter_group_offsets("g", {PLACE: 0})
+    with closing(sqlite3.connect(tmp_path / "catalog.sqlite3")) as db:
+        if not begun:
+            db.execute("alter table committed drop column epoch")
+        db.execute("pragma user_version = 1")
+    with closing(LogProvider(tmp_path)) as provider:
+        admin = provider.admin()
+        assert admin.committed_offsets({"g": [PLACE]}) == {"g": {PLACE: 0}}
+        assert admin.committed_epochs({"g": [PLACE]}) == {"g": {}}
+        consumer = provider.consumer("g")
+        consumer.subscribe([INFO], epochs={PLACE: 3})
+        assert (consumer.poll(0), consumer.partitions) == ([], {PLACE})
+        consumer.commit({PLACE: 0})
+        consumer.stop()
+        assert admin.committed_epochs({"g": [PLACE]}) == {"g": {PLACE: 3}}
+    with closing(sqlite3.connect(tmp_path / "catalog.sqlite3")) as db:
+        assert db.execute("pragma user_version").fetchone() == (database.VERSION,)
+
+
 def test_looking_whose_catalog_it_is_does_not_drop_the_locks_of_those_who_use_it(tmp_path: Path) -> None:
     """Closing a file drops all of a process's locks on it: SQLite's, on a catalog that is open twice."""
     with closing(LogProvider(tmp_path)), closing(LogProvider(tmp_path)), Child(take_the_lock, tmp_path) as child:
