@@ -50,7 +50,7 @@ format: $(BIN)/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format .
 
 bench: $(BIN)/.bench $(installed-for-$(NAME)) ## measure one group beside its peers: make bench NAME=log
-	@scripts/require --optional $(if $(filter kafka,$(NAME)),java maven,redis)
+	@scripts/require --optional $(if $(filter kafka cluster,$(NAME)),java maven,redis)
 	$(BIN)/python -m tests.benchmarks $(NAME)
 
 reference: $(BIN)/.dev ## make the generated documentation
