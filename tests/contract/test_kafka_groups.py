@@ -3,15 +3,18 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from queuecore.errors import ConfigurationError, NotOwner
 from queuecore.providers.base import Provider, QueueConsumer, TopicSpec
+from queuecore.providers.kafka import assignment
 from queuecore.providers.kafka.assignment import Assignment
 from queuecore.providers.options import ConsumerOptions, Strategy
 from queuecore.testing.contract import OpenProvider
+from queuecore.testing.contract.changing import ChangingContract
 from queuecore.testing.contract.consuming import ConsumingContract
 from queuecore.testing.contract.kit import (
     POLL_MS,
@@ -20,6 +23,7 @@ from queuecore.testing.contract.kit import (
     create_topic,
     hold,
     new_name,
+    place_of,
     places,
     send_all,
     take,
@@ -180,8 +184,60 @@ class TestClassicGroups(KafkaKit):
             with pytest.raises(ConfigurationError):
                 take(other, 1)
 
+    @pytest.mark.parametrize("strategy", ["range", "round_robin"])
+    def test_without_an_incremental_strategy_a_change_gives_all_anew(
+        self, open_provider: OpenProvider, group: str, consumers: Subscribe, strategy: Strategy
+    ) -> None:
+        class CommitsInTime(Heard):
+            consumer: QueueConsumer
 
-class TestBrokersDivide(TestGroups, ConsumingContract, SharingContract):
+            def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
+                super().revoked(partitions)
+                self.consumer.commit(dict.fromkeys(partitions, 1))
+
+        provider, heard = open_provider(consuming=ConsumerOptions(strategy=strategy)), CommitsInTime()
+        for infos in (create_topic(provider, TopicSpec(new_name(), partitions=3)), self.create_queue(provider, 3)):
+            for info in infos:
+                send_all(provider, info, b"0", b"1")
+            heard.consumer = consumers(provider, f"{group}-{infos[0].topic}", infos[:2], listener=heard)
+            take(heard.consumer, 4)
+            heard.consumer.subscribe(infos[1:], heard)
+            records = take(heard.consumer, 3)
+            assert sorted((place_of(one), one.offset) for one in records) == [
+                (infos[1].place, 1), (infos[2].place, 0), (infos[2].place, 1)
+            ]  # fmt: skip
+            assert heard.given_up == set(places(infos[:2]))
+            heard.given_up.clear()
+
+    def test_a_partition_is_not_read_before_its_epoch_could_be_compared(
+        self,
+        open_provider: OpenProvider,
+        info: TopicPartitionInfo,
+        group: str,
+        consumers: Subscribe,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        provider, heard, refusals = open_provider(), Heard(), [1, 2]
+        read_kept = assignment.read_kept
+
+        def refuse(*arguments: Any) -> Any:
+            if refusals:
+                refusals.pop()
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            return read_kept(*arguments)
+
+        monkeypatch.setattr(assignment, "read_kept", refuse)
+        send_all(provider, info, b"0", b"1")
+        consumer = consumers(provider, group, [info], listener=heard, epochs={info.place: 2})
+        wait_until(lambda: consumer.poll(0) or len(refusals) == 1)
+        assert heard == Heard()
+        assert [record.offset for record in take(consumer, 2)] == [0, 1]
+        assert (heard.holds, refusals) == ({info.place}, [])
+        consumer.commit()
+        assert provider.admin().committed_epochs({group: [info.place]}) == {group: {info.place: 2}}
+
+
+class TestBrokersDivide(TestGroups, ConsumingContract, SharingContract, ChangingContract):
     """Groups whose partitions the brokers divide (KIP-848)."""
 
     group_protocol = "consumer"

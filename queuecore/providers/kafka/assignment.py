@@ -78,7 +78,7 @@ class Assignment:
     @property
     def aside(self) -> Set[ProviderPartition]:
         """What the library has, and nobody is to get."""
-        return self._loaded - self.held
+        return self._loaded - self.held if len(self._loaded) != len(self.held) else frozenset()
 
     @property
     def needs_loading(self) -> bool:
@@ -112,8 +112,11 @@ class Assignment:
         assign([to_kafka(place, offset) for place, offset in starts.items()])
         self._loaded |= starts.keys()
         self.is_behind = self.is_behind or bool(doubtful)
-        if paused := (self.paused & ready) | doubtful:
+        paused = (self.paused & ready) | doubtful
+        if paused:
             client.pause([to_kafka(place) for place in paused])
+        # The library has a partition that was paused when it was taken away paused when it is back.
+        client.resume([to_kafka(place) for place in starts.keys() - paused])
 
     def revoked(self, client: Consumer, partitions: list[TopicPartition]) -> None:
         self._give_up(client, partitions, None if self.listener is None else self.listener.revoked)
@@ -156,8 +159,8 @@ class Assignment:
             self._loaded |= fresh
         for place in places - fresh:
             seek(place, starts[place])
-        client.resume([to_kafka(place) for place in places - fresh - self.paused])
         client.pause([to_kafka(place) for place in fresh & self.paused])
+        client.resume([to_kafka(place) for place in places - self.paused])
 
     def raise_trouble(self) -> None:
         """What the listener raised first since the last time."""

@@ -187,21 +187,27 @@ class Membership:
     def _follow(self) -> None:
         """Bring what is held in step with what is wanted: first what is given up, while the group still takes commits
         of it; then the topics; then what the group has given already."""
-        given = self._assignment
-        given.put_aside(self._client)
-        wanted = given.wanted
-        topics = self._topics if wanted is None else {place.topic for place in wanted}
         try:
-            if not topics:
-                self._topics = frozenset()
-                self._client.unsubscribe()
-            elif topics != self._topics or (given.needs_loading and not self._incremental):
-                self.join(topics)
+            self._assignment.put_aside(self._client)
+            self._follow_topics()
+            if self._incremental or not self._assignment.needs_loading:
+                self._assignment.take_up(self._client, self._start_at)
         except KafkaException as error:
-            raise self._explain(error.args[0], f"read as group {self._group}") from error
-        if self._incremental or not given.needs_loading:
-            given.take_up(self._client, self._start_at)
-        given.raise_trouble()
+            failure = self._explain(error.args[0], f"read as group {self._group}")
+            self._require_place()
+            raise failure from error
+        self._assignment.raise_trouble()
+
+    def _follow_topics(self) -> None:
+        wanted = self._assignment.wanted
+        topics = self._topics if wanted is None else frozenset(place.topic for place in wanted)
+        if topics == self._topics and (self._incremental or not self._assignment.needs_loading):
+            return
+        if topics:
+            self.join(topics)
+        else:
+            self._topics = topics
+            self._client.unsubscribe()
 
     def _tell_lost(self) -> None:
         lost, self._lost = self._lost, frozenset()
