@@ -1,6 +1,7 @@
 """A cluster in the database without a process behind it: instances, partitions, and a coordinator that steps when told
 to."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -32,7 +33,7 @@ class FakeCluster:
 
     partitions: Sequence[ClusterPartition]
     store: DatabaseStore = field(default_factory=DatabaseStore)
-    clock: ManualClock = field(default_factory=ManualClock)
+    clock: ManualClock = field(default_factory=lambda: ManualClock(round(time.time() * 1000)))
     members: dict[str, Member] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -45,6 +46,7 @@ class FakeCluster:
             self.members[service_id] = self.store.join(service, host="machine-1", pid=7, lease_s=LEASE_S)
 
     def step(self) -> None:
+        self.clock.advance(0.01)
         self._coordinator.step(next(iter(self.members.values())))
 
     def settle(self) -> None:

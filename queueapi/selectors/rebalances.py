@@ -58,7 +58,8 @@ def operations_of(rebalance_ids: Iterable[UUID]) -> dict[UUID, Operation]:
 def recent_pause_ms() -> int | None:
     """For how long a partition that moved was consumed by nobody: the middle of recent rebalances. None: none moved."""
     done = Rebalance.objects.filter(state=RebalanceState.DONE, pause_ms__isnull=False)
-    pauses = list(done.order_by("-created_at").values_list("pause_ms", flat=True)[:_RECENT])
+    recent = done.order_by("-created_at").values_list("pause_ms", flat=True)[:_RECENT]
+    pauses = [pause_ms for pause_ms in recent if pause_ms is not None]
     return median_low(pauses) if pauses else None
 
 

@@ -1,0 +1,83 @@
+"""Service instances and partitions on the wire."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from queueapi.cluster.models import Partition, ServiceInstance
+
+
+class ServiceSerializer(serializers.ModelSerializer[ServiceInstance]):
+    alive = serializers.BooleanField(source="is_alive")
+    draining = serializers.BooleanField(source="is_draining", help_text="It is to have nothing, as it will be stopped.")
+    partitions = serializers.IntegerField(help_text="How many it consumes.")
+
+    class Meta:
+        model = ServiceInstance
+        fields = [
+            "service_id", "service_types", "weight", "labels", "dedicated_to", "host", "pid", "partitions", "draining",
+            "alive", "started_at", "heartbeat_at", "lease_expires_at", "gone_at",
+        ]  # fmt: skip
+
+
+class OneServiceSerializer(ServiceSerializer):
+    partition_names = serializers.SerializerMethodField(help_text="What it consumes, by name.")
+
+    class Meta(ServiceSerializer.Meta):
+        fields = [*ServiceSerializer.Meta.fields, "partition_names"]
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_partition_names(self, service: ServiceInstance) -> list[str]:
+        return list(Partition.objects.filter(owner=service.service_id).values_list("name", flat=True))
+
+
+class PartitionSerializer(serializers.ModelSerializer[Partition]):
+    """`owner` consumes it, since `taken_at` and under `epoch`; `target` should. Nobody does since `idle_since`."""
+
+    settled = serializers.SerializerMethodField(help_text="Whether it is where it should be.")
+
+    class Meta:
+        model = Partition
+        fields = [
+            "name", "queue", "number", "tenant", "service_type", "label", "owner", "epoch", "target", "settled",
+            "taken_at", "idle_since",
+        ]  # fmt: skip
+
+    @extend_schema_field(bool)
+    def get_settled(self, partition: Partition) -> bool:
+        return partition.owner == partition.target
+
+
+class MoveSerializer(serializers.Serializer[Any]):
+    partition = serializers.CharField()
+    # Not what a field is read from, as in its base class: fields that are declared are kept elsewhere.
+    source = serializers.CharField(help_text="Who has it; may be gone.")  # type: ignore[assignment]
+    target = serializers.CharField()
+
+
+class LoadSerializer(serializers.Serializer[Any]):
+    count = serializers.IntegerField(help_text="How many partitions it has.")
+    share = serializers.FloatField(help_text="How many it should have by its weight.")
+
+
+class BalanceSerializer(serializers.Serializer[Any]):
+    services = serializers.DictField(child=LoadSerializer(), help_text="By service id.")
+    largest_deviation = serializers.FloatField(help_text="How far the one furthest from its share is away from it.")
+
+
+class WhatIfSerializer(serializers.Serializer[Any]):
+    """What a rebalance would do."""
+
+    moves = MoveSerializer(source="plan.moves", many=True)
+    placements = serializers.IntegerField(help_text="How many partitions that nobody has would get an owner.")
+    unassigned = serializers.DictField(
+        source="plan.unassigned", child=serializers.CharField(), help_text="Partitions nobody may have, each with why."
+    )
+    before = BalanceSerializer(source="plan.before")
+    after = BalanceSerializer(source="plan.after")
+    pause_ms = serializers.IntegerField(help_text="For how long each partition that moves is consumed by nobody.")
+    pause_is_assumed = serializers.BooleanField(
+        source="is_assumed", help_text="No rebalance has shown yet how long that takes."
+    )
+    warnings = serializers.ListField(child=serializers.CharField())
