@@ -9,6 +9,7 @@ from console.secrets import kept_secret
 from queueapi.celery_config import celery_settings
 from queueapi.config import Config
 from queuecore.config import load
+from queuecore.topics import ServiceType
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -35,6 +36,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "queueapi",
+    "queueapi.cluster",
     "console",
 ]
 
@@ -84,8 +86,21 @@ else:
                 "init_command": "pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 30000; "
                 "pragma cache_size = -32768;",
             },
-        }
+        },
+        # Leases, epochs and routing: whatever is written to the other, these are renewed in time. What a power cut
+        # takes is what processes knew that it has ended as well.
+        "cluster": {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": str(SWITCHYARD.data / "cluster.sqlite3"),
+            "TEST": {"NAME": str(SWITCHYARD.data / "test-cluster.sqlite3")},
+            "OPTIONS": {
+                "timeout": 2,
+                "transaction_mode": "IMMEDIATE",
+                "init_command": "pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 2000;",
+            },
+        },
     }
+DATABASE_ROUTERS = ["queueapi.cluster.databases.ClusterRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -150,8 +165,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     # Many things have a state; each kind of state has a name of its own.
     "ENUM_NAME_OVERRIDES": {
-        f"{name}Enum": f"queueapi.choices.{name}"
-        for name in ("OperationState", "LetterState", "ReplayItemState", "ProcessState", "ConsumerState")
+        "ServiceTypeEnum": [(kind.value, kind.value) for kind in ServiceType],
+        **{
+            f"{name}StateEnum": f"queueapi.choices.{name}State"
+            for name in ("Operation", "Letter", "ReplayItem", "Process", "Consumer", "Rebalance")
+        },
     },
 }
 

@@ -90,8 +90,28 @@ class ConsumerState(models.TextChoices):
         return _CONSUMER_TONES[self]
 
 
+class RebalanceState(models.TextChoices):
+    """As `queuecore.cluster.rebalances` has them."""
+
+    PLANNED = "planned", "Planned"
+    RUNNING = "running", "Running"
+    RETRYING = "retrying", "Trying again"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+    @property
+    def tone(self) -> Tone:
+        return _REBALANCE_TONES[self]
+
+    @property
+    def is_final(self) -> bool:
+        return self in FINAL_REBALANCE_STATES
+
+
 # Tuples, not sets: they become part of database constraints, whose order must not vary.
 FINAL_OPERATION_STATES: Final = (OperationState.SUCCEEDED, OperationState.FAILED, OperationState.CANCELLED)
+FINAL_REBALANCE_STATES: Final = (RebalanceState.DONE, RebalanceState.FAILED, RebalanceState.CANCELLED)
 PAUSABLE_OPERATION_STATES: Final = (OperationState.PENDING, OperationState.RUNNING)
 # From each state, the states that may follow it. Given back by a replay that did not send it, a letter is open again.
 # One that was sent, and opened again before its outcome came, still hears that. One that failed again lives on as the
@@ -117,6 +137,14 @@ _OPERATION_TONES: Final = {
     OperationState.SUCCEEDED: Tone.GOOD,
     OperationState.FAILED: Tone.BAD,
     OperationState.CANCELLED: Tone.QUIET,
+}
+_REBALANCE_TONES: Final = {
+    RebalanceState.PLANNED: Tone.QUIET,
+    RebalanceState.RUNNING: Tone.BUSY,
+    RebalanceState.RETRYING: Tone.WARN,
+    RebalanceState.DONE: Tone.GOOD,
+    RebalanceState.FAILED: Tone.BAD,
+    RebalanceState.CANCELLED: Tone.QUIET,
 }
 _LETTER_TONES: Final = {
     LetterState.OPEN: Tone.BAD,

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from queueapi.cluster_settings import ClusterSettings, ServiceSettings
 from queuecore.catalogue import catalogue
 from queuecore.config import section, setting
 from queuecore.config.provider_settings import StoredSettings
@@ -61,11 +62,19 @@ class Config:
     pipeline_interval_s: int = setting(10, "How often the Spark job runs, in seconds.", minimum=1)
     letter_retention_days: int = setting(90, "After how many days dead letters are removed from the index.", minimum=1)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting("INFO", "The least that is logged.")
+    service: ServiceSettings = field(default=ServiceSettings(), metadata=section())
+    cluster: ClusterSettings = field(default=ClusterSettings(), metadata=section())
     queue: QueueSettings = field(default=QueueSettings(), metadata=section())
 
     def check(self) -> None:
         """ConfigurationError, listing everything wrong, where values are not usable or do not go together."""
-        checks = (self._production_problems, self._address_problems, self._module_problems, self._queue_problems)
+        checks = (
+            self._production_problems,
+            self._address_problems,
+            self._module_problems,
+            self._queue_problems,
+            self._cluster_problems,
+        )
         if problems := [problem for check in checks for problem in check()]:
             raise ConfigurationError("; ".join(problems))
 
@@ -107,6 +116,19 @@ class Config:
             yield f"SWITCHYARD_QUEUE_{self.queue.type.upper()}_ACKS: dead letters must be acknowledged; choose 1 or all"
         # What two of them find wrong is wrong once.
         yield from dict.fromkeys(f"SWITCHYARD_QUEUE_*: {error}" for error in self._queue_errors())
+
+    def _cluster_problems(self) -> Iterator[str]:
+        try:
+            self.service.info("this")
+        except QueueError as error:
+            yield f"SWITCHYARD_SERVICE_*: {error}"
+        session_ms = self.queue.client.session_timeout_ms
+        if self.cluster.lease_ms < session_ms:
+            # Else a partition's next owner would wait for the one before to be missed by the provider.
+            yield (
+                f"SWITCHYARD_CLUSTER_LEASE_MS: is {self.cluster.lease_ms}; use no less than {session_ms}, the "
+                "session.timeout.ms of the queues' provider, or lower that"
+            )
 
     def _queue_errors(self) -> Iterator[QueueError]:
         uses: list[Callable[[QueueSettings], object]] = [catalogue, producer_options, consumer_options]

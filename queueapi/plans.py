@@ -1,5 +1,6 @@
 """How a queue's row says that it is to be consumed, as the runtime wants it."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TypeVar
 
@@ -15,12 +16,21 @@ from queuecore.topics import ServiceType, TopicPartitionInfo, group_name
 Kind = TypeVar("Kind", bound=StrEnum)
 
 
-def consumption_plans(queue: Queue, service_id: str) -> list[ConsumptionPlan]:
-    """One plan for each partition, or one for all of them. ConfigurationError says what cannot be done so."""
-    infos = tuple(queue.partition_infos())
+def consumption_plans(
+    queue: Queue, service_id: str, epochs: Mapping[int, int] | None = None
+) -> list[ConsumptionPlan]:
+    """How these partitions are consumed, each under its epoch; without, all of them. One plan for each, or one for all.
+    ConfigurationError says what cannot be done so."""
+    infos = tuple(info for info in queue.partition_infos() if epochs is None or info.partition in epochs)
     if not queue.consumer_per_partition:
-        return [_plan(queue, service_id, infos, None)]
-    return [_plan(queue, service_id, (info,), info.partition) for info in infos]
+        return [_plan(queue, service_id, infos, None, epochs or {})] if infos else []
+    return [
+        _plan(queue, service_id, (info,), info.partition, _only(info.partition, epochs or {})) for info in infos
+    ]
+
+
+def _only(partition: int | None, epochs: Mapping[int, int]) -> Mapping[int, int]:
+    return {partition: epochs[partition]} if partition is not None and partition in epochs else {}
 
 
 def other_groups(queue: Queue) -> list[str]:
@@ -34,7 +44,11 @@ def _group(queue: Queue, partition: int | None) -> str:
 
 
 def _plan(
-    queue: Queue, service_id: str, infos: tuple[TopicPartitionInfo, ...], partition: int | None
+    queue: Queue,
+    service_id: str,
+    infos: tuple[TopicPartitionInfo, ...],
+    partition: int | None,
+    epochs: Mapping[int, int],
 ) -> ConsumptionPlan:
     return ConsumptionPlan(
         queue=queue.name,
@@ -53,6 +67,7 @@ def _plan(
         # The partition's next owner takes this place, which displaces whoever still holds it.
         member_id=None if partition is None else f"partition-{partition}",
         state_topic=queue.state_topic,
+        epochs=epochs,
     )
 
 

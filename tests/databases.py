@@ -8,17 +8,20 @@ import pytest
 from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, connections
 
+from queueapi.cluster.databases import APP as CLUSTER
 from queuecore.testing.services import PostgresService
 
 
 @contextmanager
 def on_database(url: str) -> Iterator[None]:
-    """Meanwhile the default database is the one at this address, for all threads."""
+    """Meanwhile the default database is the one at this address, for all threads, and has the cluster's tables too."""
     before = connections.settings[DEFAULT_DB_ALIAS]
+    cluster = connections.settings.pop(CLUSTER)
     _replace_default(connections.configure_settings({DEFAULT_DB_ALIAS: dict(dj_database_url.parse(url))})["default"])
     try:
         yield
     finally:
+        connections.settings[CLUSTER] = cluster
         _replace_default(before)
 
 
@@ -45,3 +48,12 @@ def _replace_default(settings: dict) -> None:
     connections[DEFAULT_DB_ALIAS].close()
     connections.settings[DEFAULT_DB_ALIAS] = settings
     del connections[DEFAULT_DB_ALIAS]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever may use a database may use all that an installation has."""
+    for item in items:
+        marker = item.get_closest_marker("django_db")
+        if marker is not None or {"db", "transactional_db"} & set(getattr(item, "fixturenames", ())):
+            options = {} if marker is None else marker.kwargs
+            item.add_marker(pytest.mark.django_db(**{"databases": "__all__", **options}), append=False)

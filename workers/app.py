@@ -19,6 +19,14 @@ app = Celery("switchyard")
 app.conf.update(settings.CELERY)
 app.conf.imports = ("workers.tasks", "workers.spark.tasks")
 app.user_options["worker"].add(
-    Option(["--host-consumers"], is_flag=True, help="Run the consumers of all queues inside this worker.")
+    Option(["--host-consumers"], is_flag=True, help="Run consumers of queues inside this worker.")
+)
+app.user_options["worker"].add(
+    Option(
+        ["--service-id"],
+        default="",
+        help="The id of its service instance, where SWITCHYARD_SERVICE_ID gives none. Started again with the same one, "
+        "it has its partitions again at once.",
+    )
 )
 app.steps["worker"].add(ConsumerHostStep)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from celery import bootsteps
 from celery.worker import state
 
-from queueapi.identity import service_id
+from queueapi.identity import service_id as process_id
 
 if TYPE_CHECKING:
     from workers.host import ConsumerHost
@@ -24,8 +24,9 @@ class ConsumerHostStep(bootsteps.StartStopStep):
 
     requires = ("celery.worker.components:Pool",)
 
-    def __init__(self, worker: Any, host_consumers: bool = False, **options: Any) -> None:
+    def __init__(self, worker: Any, host_consumers: bool = False, service_id: str = "", **options: Any) -> None:
         self.enabled = host_consumers
+        self._service_id = service_id or process_id()
         self._host: ConsumerHost | None = None
         super().__init__(worker, **options)
 
@@ -33,9 +34,9 @@ class ConsumerHostStep(bootsteps.StartStopStep):
         # Models can be imported only now: Celery has set Django up after this module was loaded.
         from workers.host import ConsumerHost
 
-        self._host = ConsumerHost(service_id(), on_death=_end_worker, gives_way=_is_cold)
+        self._host = ConsumerHost(self._service_id, on_death=_end_worker, gives_way=_is_cold)
         self._host.start()
-        logger.info("consumer host %s started in worker %s", service_id(), worker.hostname)
+        logger.info("consumer host %s started in worker %s", self._host.service_id, worker.hostname)
 
     def stop(self, worker: Any) -> None:
         """Warm shutdown (SIGTERM): messages at hand are finished and committed. A SIGQUIT meanwhile ends the wait."""

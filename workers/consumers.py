@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -88,15 +88,37 @@ class HostedConsumer:
         # Partitions that paused themselves, with the reason; and those of them whose pause is in the database.
         self._unwritten: dict[int, str] = {}
         self._written: set[int] = set()
+        self._newer: dict[str, int] = {}
 
     @property
     def name(self) -> str:
         return f"{self.wanted.plan.queue}[{', '.join(map(str, self._partitions))}]"
 
     @property
-    def partitions_held(self) -> int:
-        """How many partitions its group has given to it."""
-        return 0 if self._consumption is None else len(self._consumption.partitions)
+    def is_stopped(self) -> bool:
+        """Whether it ends, or has ended, for good."""
+        return not self._is_wanted
+
+    @property
+    def reads(self) -> set[str]:
+        """The partitions of which something may still be handled or committed, by their names."""
+        consumption, plan = self._consumption, self._applied.plan
+        if consumption is None or consumption.ended.is_set():
+            return set()
+        numbers = {info.partition for info in plan.infos} | consumption.partitions
+        # A queue's partitions differ by their numbers alone.
+        return {str(replace(plan.infos[0], partition=number)) for number in numbers}
+
+    def take_newer(self) -> dict[str, int]:
+        """Partitions that were met with commits of a newer epoch than this instance has, and which; each once."""
+        newer, self._newer = self._newer, {}
+        if self._consumption is not None:
+            newer |= self._named(self._consumption.stale)
+        return newer
+
+    def _named(self, by_number: Mapping[int, int]) -> dict[str, int]:
+        names = {info.partition or 0: str(info) for info in self._applied.plan.infos}
+        return {names[number]: value for number, value in by_number.items() if number in names}
 
     @property
     def _partitions(self) -> list[int]:
@@ -219,6 +241,7 @@ class HostedConsumer:
         self._observer.forget_stalls()
         if isinstance(ended.error, HandlersStuck):
             self.stuck = ended.error
+        self._newer |= self._named(ended.stale)
         if ended.error is not None:
             self._stand_still(ended.error)
 

@@ -1,11 +1,9 @@
-"""Hosting consumers, kept in step with the configuration in the database."""
+"""Hosting consumers, kept in step with what the cluster gives to this instance and with the configuration."""
 
 import logging
-import os
-import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -15,22 +13,27 @@ from django.db import close_old_connections, connections
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pauses import LONGEST_REASON, pause_queue
-from queueapi.actions.processes import leave, record_standings, renew_lease
-from queueapi.addressing import QueueAddresses
+from queueapi.actions.processes import forget_standings, record_standings
+from queueapi.addressing import addresses
 from queueapi.config import config
 from queueapi.models import Queue
 from queuecore.consuming.marks import FileMarks
+from queuecore.errors import Superseded
 from queuecore.queues.composing import Composer
+from workers.cluster import open_agent
 from workers.consumers import DRAIN_S, Equipment, HostedConsumer, Wanted
 from workers.hosted import Hosted, told
 from workers.indexing import LetterIndexing
+from workers.notifications import HostNotifications
 from workers.provisioning import QueueTopics
 from workers.wanting import wanted_consumers
 
 logger = logging.getLogger(__name__)
 
 RECONCILE_S: Final = 1.0
-HEARTBEAT_S: Final = 3.0
+TELL_S: Final = 3.0
+# What messages under way may take of a partition that goes to another instance.
+HAND_OVER_S: Final = 5.0
 # What leaving groups may take beyond what handlers may.
 LEAVING_S: Final = 5.0
 # Of who gives way at once: time to leave the groups, so that others need not wait for them.
@@ -41,7 +44,7 @@ Key = tuple[UUID, str]
 
 
 class ConsumerHost:
-    """Consumes every partition of every queue, and enters their dead letters into the index."""
+    """Consumes those partitions that the cluster gives to this instance, and enters dead letters into the index."""
 
     def __init__(
         self,
@@ -51,11 +54,15 @@ class ConsumerHost:
     ) -> None:
         """As soon as `gives_way` says so, nothing more is handed over or waited for: whoever runs the host may be long
         in coming to stop it."""
-        self._service_id = service_id
         self._on_death = on_death
         self._gives_way = gives_way
         self._stopping = threading.Event()
-        self._addresses = QueueAddresses(config().queue.partitions.hash_function_name)
+        # Set when there is something to look at before the next round.
+        self._wake = threading.Event()
+        self._agent = open_agent(service_id, self)
+        self.service_id = self._agent.service.service_id
+        # Since when partitions are to be released.
+        self._leaving_since: dict[str, float] = {}
         self._marks = FileMarks(config().folder("marks"))
         self._queues: dict[UUID, Queue] = {}
         self._topics: dict[UUID, QueueTopics] = {}
@@ -63,6 +70,7 @@ class ConsumerHost:
         # No longer wanted, and on their way out.
         self._leaving: list[HostedConsumer] = []
         self._indexing = LetterIndexing()
+        self._notifications = HostNotifications(self._agent)
         # Queues that cannot be consumed as they are, and why: said once. Pauses that cannot be stored as well.
         self._refused: dict[UUID, str] = {}
         self._unstored: dict[tuple[UUID, int | None], str] = {}
@@ -70,7 +78,27 @@ class ConsumerHost:
         self._thread = threading.Thread(target=self._run, name="consumer-host", daemon=True)
 
     def start(self) -> None:
+        self._agent.start()
         self._thread.start()
+
+    def holdings_changed(self) -> None:
+        self._wake.set()
+
+    def lease_ending(self, remaining_s: float) -> None:
+        logger.error(
+            "the lease ends in %.1f s and cannot be renewed: what is consumed is brought to an end", remaining_s
+        )
+        for consumer in self._everyone():
+            consumer.stop(remaining_s)
+
+    def lease_over(self) -> None:
+        for consumer in self._everyone():
+            consumer.abandon()
+
+    def superseded(self, error: Superseded) -> None:
+        self.lease_over()
+        self._stopping.set()
+        self._on_death(error.message)
 
     def stop(self) -> None:
         """Nothing more is handed over; what is under way is finished and committed, all at once and under one
@@ -115,16 +143,21 @@ class ConsumerHost:
         return all(one.wait_for_end(max(0.0, deadline - time.monotonic())) for one in everything)
 
     def _leave(self) -> None:
+        self._notifications.stop()
+        self._agent.stop()
         try:
-            leave(self._service_id)
+            forget_standings(self.service_id)
         except DatabaseError as error:
-            logger.warning("could not take leave, the lease will run out by itself: %s", error)
+            logger.warning("how this host's consumers were stays to be read: %s", error)
 
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
                 self._look()
                 self._rest()
+            if self._gives_way():
+                # Others need not wait for who comes to stop this one.
+                self._agent.stop()
         except BaseException as error:
             # Whatever it is: a worker without this thread must not look alive.
             logger.exception("the consumer host failed")
@@ -133,10 +166,12 @@ class ConsumerHost:
             connections.close_all()
 
     def _rest(self) -> None:
-        """Until the next round, with an eye on whether to give way."""
+        """Until the next round, or until there is something to look at; with an eye on whether to give way."""
         until = time.monotonic() + RECONCILE_S
-        while not self._is_over() and time.monotonic() < until:
-            self._stopping.wait(_LOOK_S)
+        while not self._is_over() and time.monotonic() < until and not self._wake.wait(_LOOK_S):
+            # What ends meanwhile is released at once: somebody waits for it.
+            self._release()
+        self._wake.clear()
 
     def _is_over(self) -> bool:
         """Whether nothing more is to be begun. Who is to give way does so here."""
@@ -146,21 +181,22 @@ class ConsumerHost:
         return self._stopping.is_set()
 
     def _look(self) -> None:
-        """One round. A database that is away is waited for; what is consumed goes on meanwhile."""
+        """One round. A database that is away is waited for; what is consumed goes on meanwhile, as long as there is a
+        lease."""
         try:
             close_old_connections()
             self._write_pauses()
-            self._reconcile()
+            self._read_configuration()
         except DatabaseError as error:
-            logger.warning("cannot read the configuration, the consumers go on as they are: %s", error)
+            logger.warning("cannot read the configuration, the consumers go on by the last one: %s", error)
             connections.close_all()
+        self._reconcile()
         for consumer in self._everyone():
-            # Beginning asks the provider, which may take its time: the lease is renewed meanwhile.
-            self._tell()
             if self._is_over():
                 return
             consumer.look()
-        self._leaving = [one for one in self._leaving if not one.wait_for_end(0)]
+        self._release()
+        self._notifications.look()
         self._tell()
         self._check_alive()
 
@@ -188,27 +224,44 @@ class ConsumerHost:
         self._unstored.pop((queue_id, partition), None)
         return True
 
-    def _reconcile(self) -> None:
-        """Stop what the configuration no longer wants, change what it wants otherwise, start what is not there."""
+    def _read_configuration(self) -> None:
         queues = list(Queue.objects.select_related("tenant").prefetch_related("pauses"))
         self._queues = {queue.id: queue for queue in queues}
         for queue in queues:
             self._topics.setdefault(queue.id, QueueTopics(queue)).queue = queue
-        self._addresses.update(queues)
-        wanted = {(one.queue_id, one.plan.group): one for queue in queues for one in self._wanted(queue)}
-        for key in self._consumers.keys() - wanted.keys():
-            consumer = self._consumers.pop(key)
-            consumer.stop(DRAIN_S)
-            self._leaving.append(consumer)
+
+    def _reconcile(self) -> None:
+        """Stop what is not this instance's or no longer wanted, change what is wanted otherwise, start what is not
+        there."""
+        queues, held = list(self._queues.values()), self._agent.held
+        wanted = {(one.queue_id, one.plan.group): one for queue in queues for one in self._wanted(queue, held)}
+        for key, consumer in list(self._consumers.items()):
+            if key not in wanted or consumer.is_stopped:
+                del self._consumers[key]
+                consumer.stop(HAND_OVER_S if key[0] in self._queues else DRAIN_S)
+                self._leaving.append(consumer)
         for key, one in wanted.items():
             self._want(key, one)
         if not self._stopping.is_set():
             self._indexing.want(queues)
 
-    def _wanted(self, queue: Queue) -> list[Wanted]:
+    def _release(self) -> None:
+        """Let go of what is to be released, and is consumed no longer."""
+        self._leaving = [one for one in self._leaving if not one.wait_for_end(0)]
+        leaving, now = self._agent.leaving, time.monotonic()
+        self._leaving_since = {name: self._leaving_since.get(name, now) for name in leaving}
+        consumed = {name for one in self._everyone() for name in one.reads}
+        for name in leaving - consumed:
+            self._agent.release([name], now - self._leaving_since[name])
+        newer = {name: epoch for one in self._consumers.values() for name, epoch in one.take_newer().items()}
+        if newer:
+            self._agent.met_newer(newer)
+
+    def _wanted(self, queue: Queue, held: Mapping[str, int]) -> list[Wanted]:
         """Nothing of a queue that nobody could consume as it is: its messages wait."""
+        numbers = {info.partition or 0: held[str(info)] for info in queue.partition_infos() if str(info) in held}
         try:
-            wanted = wanted_consumers(queue, self._service_id)
+            wanted = wanted_consumers(queue, self.service_id, numbers)
         except Exception as error:
             # Whatever is wrong with one row is not the other queues' trouble.
             if self._refused.get(queue.id) != (why := told(error)):
@@ -226,23 +279,21 @@ class ConsumerHost:
             self._consumers[key] = HostedConsumer(wanted, self._equipment(self._queues[wanted.queue_id]))
 
     def _equipment(self, queue: Queue) -> Equipment:
-        composer = Composer(self._addresses.seen_by(queue.tenant_id), self._service_id)
+        composer = Composer(addresses().seen_by(queue.tenant_id), self.service_id)
         return Equipment(runtime.provider(), composer, self._marks, self._topics[queue.id])
 
     def _tell(self) -> None:
-        """That this host is there, and how its consumers are."""
+        """How this host's consumers are."""
         if time.monotonic() < self._tell_at:
             return
-        partitions = sum(one.partitions_held for one in self._consumers.values())
         try:
-            renew_lease(self._service_id, socket.gethostname(), os.getpid(), partitions)
-            record_standings(self._service_id, [one.standing() for one in self._consumers.values()])
+            record_standings(self.service_id, [one.standing() for one in self._consumers.values()])
         except DatabaseError as error:
-            logger.warning("cannot tell the database that this host is there: %s", error)
+            logger.warning("cannot tell the database how the consumers are: %s", error)
             connections.close_all()
             self._tell_at = time.monotonic() + RECONCILE_S
         else:
-            self._tell_at = time.monotonic() + HEARTBEAT_S
+            self._tell_at = time.monotonic() + TELL_S
 
     def _check_alive(self) -> None:
         stuck = next((one.stuck for one in self._everyone() if one.stuck is not None), None)

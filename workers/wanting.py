@@ -1,6 +1,6 @@
 """Which consumers the configuration wants, from the rows of queues and their pauses."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from queueapi.models import Pause, Queue
@@ -10,9 +10,10 @@ from queuecore.consuming.plan import ConsumptionPlan
 from workers.consumers import Wanted
 
 
-def wanted_consumers(queue: Queue, service_id: str) -> list[Wanted]:
-    """QueueError for a queue that nobody could consume as it is."""
-    plans = consumption_plans(queue, service_id)
+def wanted_consumers(queue: Queue, service_id: str, epochs: Mapping[int, int]) -> list[Wanted]:
+    """Of those of the queue's partitions that this instance has, each under its epoch. QueueError for a queue that
+    nobody could consume as it is."""
+    plans = consumption_plans(queue, service_id, epochs)
     pauses = list(queue.pauses.all())
     holds, former = holds_of(pauses), tuple(other_groups(queue))
     return [Wanted(queue.id, plan, queue.handler_options, holds, held_because(pauses, plan), former) for plan in plans]

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
+from queueapi.actions.letter_epochs import EpochGate, Source
 from queueapi.actions.letter_groups import enter_groups, note_seen
 from queueapi.actions.letter_rows import LetterRows, is_other_letter, to_rows
 from queueapi.actions.letter_states import TallyKey, count_changes
@@ -72,7 +73,7 @@ def _enter_alone(draft: Draft) -> int:
 
 def _enter(drafts: Iterable[Draft]) -> int:
     with transaction.atomic():
-        new = _new(drafts)
+        new = _without_stale(_new(drafts))
         if new:
             _insert([draft.rows for draft in new])
             _release([draft.record for draft in new])
@@ -136,6 +137,25 @@ def _new(drafts: Iterable[Draft]) -> list[Draft]:
                     ),
                 )
     return list(wanted.values())
+
+
+def _without_stale(drafts: list[Draft]) -> list[Draft]:
+    """Those that did not come from a consumer which had lost its partition."""
+    if all(draft.rows.letter["epoch"] is None for draft in drafts):
+        return drafts
+    gate = EpochGate(_source(draft) for draft in drafts)
+    in_order = sorted(drafts, key=lambda draft: (draft.record.topic, draft.record.partition, draft.record.offset))
+    admitted = [
+        draft
+        for draft in in_order
+        if (epoch := draft.rows.letter["epoch"]) is None or gate.admits(_source(draft), epoch, draft.record)
+    ]
+    gate.save()
+    return admitted
+
+
+def _source(draft: Draft) -> Source:
+    return draft.rows.letter["topic"], draft.rows.letter["partition"]
 
 
 def _lock_replayed(letter_ids: set[UUID], groups: Iterable[int]) -> set[UUID]:

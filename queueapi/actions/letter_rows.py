@@ -103,6 +103,7 @@ def _origin(record: Record, story: FailureStory) -> dict[str, Any]:
         "service": _text(story.service_id, 100),
         "handler": _text(story.handler, 100),
         "consumer_group": _text(story.group, 249),
+        "epoch": None if story.epoch is None else _number(story.epoch, _MAX_BIG_INTEGER),
         "replay_count": _number(story.replay_count, _MAX_INTEGER),
     }
 

@@ -1,51 +1,26 @@
-"""What is running: hosts announce themselves, the supervisor tells about its children."""
+"""What is running: hosts tell of their consumers, the supervisor tells about its children."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from queueapi.choices import ProcessState
-from queueapi.models import ConsumerStanding, ManagedProcess, ServiceInstance
-from queuecore.topics import ServiceType
+from queueapi.models import ConsumerStanding, ManagedProcess
 
-LEASE = timedelta(seconds=15)
 FORGET_AFTER = timedelta(hours=1)
 
-_ONE_STANDING: Final = ("service", "queue", "consumer_group")
+_ONE_STANDING: Final = ("service_id", "queue", "consumer_group")
 _TOLD_OF_IT: Final = (
     "partitions", "state", "reason", "since", "as_of", "counts", "tenants", "handled_per_s", "budget",
 )  # fmt: skip
 
 
-def renew_lease(service_id: str, host: str, pid: int, partitions: int) -> None:
-    """Announce a consumer host, or say that it is still there; also forget those that have been dead for long."""
-    now = timezone.now()
-    ServiceInstance.objects.update_or_create(
-        service_id=service_id,
-        defaults={"heartbeat_at": now, "lease_expires_at": now + LEASE, "partitions": partitions},
-        create_defaults={
-            "service_types": [kind.value for kind in ServiceType],
-            "host": host,
-            "pid": pid,
-            "partitions": partitions,
-            "started_at": now,
-            "heartbeat_at": now,
-            "lease_expires_at": now + LEASE,
-        },
-    )
-    ServiceInstance.objects.filter(lease_expires_at__lt=now - FORGET_AFTER).delete()
-
-
-def leave(service_id: str) -> None:
-    """A host went away on its own."""
-    ServiceInstance.objects.filter(service_id=service_id).delete()
-
-
 def record_standings(service_id: str, standings: Sequence[ConsumerStanding]) -> None:
-    """How a host's consumers are now; those that it no longer has are forgotten."""
+    """How a host's consumers are now; those that it no longer has are forgotten, and those of hosts long gone."""
     now = timezone.now()
     for standing in standings:
         standing.service_id, standing.as_of = service_id, now
@@ -53,7 +28,13 @@ def record_standings(service_id: str, standings: Sequence[ConsumerStanding]) -> 
         ConsumerStanding.objects.bulk_create(
             standings, update_conflicts=True, unique_fields=_ONE_STANDING, update_fields=_TOLD_OF_IT
         )
-        ConsumerStanding.objects.filter(service=service_id, as_of__lt=now).delete()
+        mine_before = Q(service_id=service_id, as_of__lt=now)
+        ConsumerStanding.objects.filter(mine_before | Q(as_of__lt=now - FORGET_AFTER)).delete()
+
+
+def forget_standings(service_id: str) -> None:
+    """Its host went away on its own."""
+    ConsumerStanding.objects.filter(service_id=service_id).delete()
 
 
 def record_process(

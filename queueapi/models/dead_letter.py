@@ -42,6 +42,8 @@ class DeadLetter(models.Model):
     service = models.CharField(max_length=100, blank=True, default="")
     handler = models.CharField(max_length=100)
     consumer_group = models.CharField(max_length=249)
+    # That of the assignment under which its consumer had the partition, where it had one.
+    epoch = models.PositiveBigIntegerField(null=True)
     stage = models.CharField(max_length=16, blank=True, default="")
     reason = models.CharField(max_length=50)
     exception_class = models.CharField(max_length=500)
@@ -155,3 +157,19 @@ class QuarantinedLetter(models.Model):
 
     def __str__(self) -> str:
         return f"{self.letter_topic}[{self.letter_partition}] offset {self.letter_offset}"
+
+
+class LetterEpoch(models.Model):
+    """The newest epoch that letters of a partition came with. One of an older epoch is from a consumer that had lost
+    the partition: whoever has it since gets the message again."""
+
+    topic = models.CharField(max_length=249)
+    partition = models.PositiveIntegerField()
+    epoch = models.PositiveBigIntegerField()
+    refused = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["topic", "partition"], name="letter_epoch_once")]
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}] epoch {self.epoch}"

@@ -49,6 +49,8 @@ class Queue(models.Model):
     poll_interval_ms = models.PositiveIntegerField(default=25, validators=[MinValueValidator(1)])
     pack_processing_timeout_ms = models.PositiveIntegerField(default=60_000, validators=[MinValueValidator(1)])
     state_topic = models.CharField(max_length=180, blank=True, default="")
+    # What a service instance must have to consume it; empty: nothing.
+    label = models.CharField(max_length=100, blank=True, default="")
 
     submit_strategy = _choice(SubmitStrategyType, SubmitStrategyType.BURST)
     batch_size = models.PositiveIntegerField(default=DEFAULT_BATCH_SIZE, validators=[MinValueValidator(1)])

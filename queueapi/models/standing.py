@@ -16,7 +16,8 @@ class ConsumerStanding(models.Model):
     budget         what each of these seconds was spent on, as `TimeBudget`
     """
 
-    service = models.ForeignKey("queueapi.ServiceInstance", on_delete=models.CASCADE, related_name="consumers")
+    # Of a service instance, which is in the cluster's own database.
+    service_id = models.CharField(max_length=100, db_index=True)
     queue = models.ForeignKey("queueapi.Queue", on_delete=models.CASCADE, related_name="consumers")
     consumer_group = models.CharField(max_length=249)
     partitions = models.JSONField(default=list)
@@ -30,11 +31,14 @@ class ConsumerStanding(models.Model):
     handled_per_s = models.FloatField(null=True)
     budget = models.JSONField(default=dict)
 
+    # Whether its host is, for whoever has asked.
+    is_alive = False
+
     class Meta:
         ordering = ["consumer_group", "service_id"]
         constraints = [
             # Two queues' groups may have the same name.
-            models.UniqueConstraint(fields=["service", "queue", "consumer_group"], name="consumer_standing_once")
+            models.UniqueConstraint(fields=["service_id", "queue", "consumer_group"], name="consumer_standing_once")
         ]
 
     def __str__(self) -> str:

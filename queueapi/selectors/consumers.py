@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from queueapi.choices import TROUBLED_CONSUMER_STATES
 from queueapi.models import ConsumerStanding, Pause, Queue, Tenant
+from queueapi.selectors.services import alive_among, living
 from queuecore.consuming.counting import OTHER_TENANTS
 
 TENANTS_SHOWN: Final = 10
@@ -19,7 +19,10 @@ _NAMES: Final = {"": "none named", OTHER_TENANTS: "others"}
 
 def consumers_of(queue: Queue) -> list[ConsumerStanding]:
     """By partition; those of hosts whose lease has expired as well, as they were last."""
-    standings = ConsumerStanding.objects.filter(queue=queue).select_related("service")
+    standings = list(ConsumerStanding.objects.filter(queue=queue))
+    alive = alive_among(one.service_id for one in standings)
+    for one in standings:
+        one.is_alive = one.service_id in alive
     return sorted(standings, key=lambda one: (one.partitions, one.service_id))
 
 
@@ -58,10 +61,9 @@ def _attempts(name: str, counts: Counter[str]) -> TenantAttempts:
 
 def troubled_consumers() -> QuerySet[ConsumerStanding]:
     """Those of live hosts that do not get on, the longest first."""
+    alive = list(living().values_list("service_id", flat=True))
     return (
-        ConsumerStanding.objects.filter(
-            state__in=TROUBLED_CONSUMER_STATES, service__lease_expires_at__gt=timezone.now()
-        )
+        ConsumerStanding.objects.filter(state__in=TROUBLED_CONSUMER_STATES, service_id__in=alive)
         .select_related("queue")
         .defer("tenants")
         .order_by("since")

@@ -7,6 +7,7 @@ from django.db.models import Count, F, Max, Q, Sum
 from django.utils import timezone
 
 from queueapi.choices import FINAL_OPERATION_STATES, LetterState, OperationState, ProcessState
+from queueapi.cluster.models import ServiceInstance
 from queueapi.models import (
     ConsumerStanding,
     DeadLetter,
@@ -15,11 +16,11 @@ from queueapi.models import (
     Operation,
     Pause,
     Queue,
-    ServiceInstance,
 )
 from queueapi.selectors.consumers import all_pauses, troubled_consumers
 from queueapi.selectors.freshness import Freshness, pipeline_freshness
 from queueapi.selectors.queues import Flow, QueueFigures, figures_of, queues_with_figures, total_lag
+from queueapi.selectors.services import services
 
 QUEUES_SHOWN = 20
 TROUBLES_SHOWN = 20
@@ -86,7 +87,7 @@ def overview() -> Overview:
         letters=open_letters(),
         operations=operation_counts(),
         processes=list(ManagedProcess.objects.all()),
-        hosts=list(ServiceInstance.objects.all()),
+        hosts=list(services()),
         pauses=list(all_pauses()[:TROUBLES_SHOWN]),
         troubled_consumers=list(troubled_consumers()[:TROUBLES_SHOWN]),
     )

@@ -7,16 +7,15 @@ from typing import Final
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
-from django.utils import timezone
 
+from queueapi.addressing import addresses
 from queueapi.choices import LetterState
-from queueapi.config import config
-from queueapi.models import DeadLetter, Pause, Queue, ServiceInstance
+from queueapi.models import DeadLetter, Pause, Queue
 from queueapi.replay_messages import Route, key_of
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
+from queueapi.selectors.services import living
 from queuecore.deadletter.foreign import Origin
-from queuecore.hashing import hash_function
 
 # As many letters of one refusal are named.
 _NAMED: Final = 10
@@ -128,8 +127,7 @@ def _targets(ready: QuerySet[DeadLetter], target: Queue | None) -> list[TargetCo
 
 def _routed(ready: QuerySet[DeadLetter], target: Queue | None) -> Counter[tuple[UUID, int]]:
     """By the keys that the letters had: few are edited."""
-    function = hash_function(config().queue.partitions.hash_function_name)
-    route = Route(() if target else Queue.objects.all(), target, function)
+    route = Route(() if target else Queue.objects.all(), target, addresses())
     columns = ("queue_id", "topic", "partition", "key", "raw_key", "origin")
     numbers: Counter[tuple[UUID, int]] = Counter()
     for queue, topic, partition, key, raw, origin in ready.order_by().values_list(*columns).iterator(chunk_size=5_000):
@@ -144,7 +142,7 @@ def _warnings(targets: Sequence[TargetCount], target: Queue | None, settings: Re
     queues = {count.queue.id for count in targets}
     for pause in Pause.objects.filter(queue__in=queues).select_related("queue", "tenant"):
         yield f"paused is {pause}"
-    if not ServiceInstance.objects.filter(lease_expires_at__gt=timezone.now()).exists():
+    if not living().exists():
         yield "nobody consumes at the moment: what is sent waits, and so does each step of the ramp"
     if target is not None:
         yield f"the letters are handled by {target}'s handler {target.handler}, not by that of the queue they came from"

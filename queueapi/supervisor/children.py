@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from queueapi.celery_config import CONSUMERS_QUEUE, SPARK_QUEUE, TASKS_QUEUE
+from queueapi.identity import service_id
 
 _CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "workers.app")
 _QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO")
@@ -21,7 +22,8 @@ class ChildSpec:
 
 def children(*, demo: bool = False) -> Iterator[ChildSpec]:
     yield ChildSpec("web", (sys.executable, "manage.py", "web"))
-    yield _worker("consumer", CONSUMERS_QUEUE, "threads", 1, "--host-consumers")
+    # Started again by the same parent, it is the same service instance.
+    yield _worker("consumer", CONSUMERS_QUEUE, "threads", 1, "--host-consumers", "--service-id", service_id())
     yield _worker("tasks", TASKS_QUEUE, "threads", 2)
     # A run that is cut short loses nothing: the next one takes up the same events.
     yield replace(_worker("spark", SPARK_QUEUE, "solo", 1), patience_s=3.0)

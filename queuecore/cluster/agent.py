@@ -98,6 +98,10 @@ class ClusterAgent:
         return self._lease.remaining_s
 
     @property
+    def is_member(self) -> bool:
+        return self._member is not None
+
+    @property
     def is_coordinator(self) -> bool:
         return self._coordinator.is_leading
 
@@ -109,6 +113,10 @@ class ClusterAgent:
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
+
+    def look_now(self) -> None:
+        """Somebody says that something has changed."""
+        self._wake.set()
 
     def release(self, names: Iterable[str], idle_s: float = 0.0) -> None:
         """These are consumed no longer, and have not been for so long."""

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.cluster.leases import lease_lost, not_coordinator, superseded, unknown_rebalance
+from queuecore.cluster.memory_routing import MemoryRouting
 from queuecore.cluster.rebalances import Rebalance, RebalanceState
 from queuecore.cluster.services import ClusterPartition, ServiceInfo, unknown_service
 from queuecore.cluster.store import Holdings, Member
@@ -52,10 +53,11 @@ class _State:
     rebalances: dict[UUID, Rebalance] = field(default_factory=dict)
 
 
-class MemoryStore:
+class MemoryStore(MemoryRouting):
     """A ClusterStore."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        super().__init__(clock)
         self._clock = clock
         self._lock = threading.Lock()
         self._state = _State()
@@ -136,7 +138,7 @@ class MemoryStore:
         with self._lock:
             self._require(member)
             self._state.epoch = max([self._state.epoch, *newest.values()])
-            mine = [name for name in sorted(newest) if self._is_owner(member.service_id, name)]
+            mine = [name for name in sorted(newest) if self._is_outdone(member.service_id, name, newest[name])]
             for name in mine:
                 self._state.partitions[name].epoch = self._next_epoch()
             self._state.version += bool(mine)
@@ -277,9 +279,10 @@ class MemoryStore:
         if leader.term != term or leader.member is None or leader.expires_at <= self._clock.monotonic():
             raise not_coordinator(term)
 
-    def _is_owner(self, service_id: str, name: str) -> bool:
+    def _is_outdone(self, service_id: str, name: str, newest: int) -> bool:
+        """Whether this one owns it, under no newer epoch than that."""
         part = self._state.partitions.get(name)
-        return part is not None and part.owner == service_id
+        return part is not None and part.owner == service_id and part.epoch <= newest
 
     def _keep(self, rebalance: Rebalance) -> None:
         known = self._state.rebalances.get(rebalance.id)

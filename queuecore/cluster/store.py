@@ -6,12 +6,16 @@ store's; whoever holds one measures it by its own from before it asked, and so g
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from queuecore.cluster.rebalances import Rebalance
 from queuecore.cluster.services import ClusterPartition, ServiceInfo
 from queuecore.cluster.view import ClusterView
+from queuecore.routing import RoutingTable
+
+# How many routing versions are remembered, and those still acknowledged by somebody.
+KEPT_VERSIONS: Final = 100
 
 
 class Member(NamedTuple):
@@ -65,7 +69,7 @@ class MemberStore(Protocol):
 
     def renew_epochs(self, member: Member, newest: Mapping[str, int]) -> dict[str, int]:
         """Partitions of this member's that were met with commits of these epochs, which this store knows nothing of: it
-        has forgotten them. Higher ones, for all that it still owns. LeaseLost without a lease."""
+        has forgotten them. Higher ones, for all that it still owns under none higher. LeaseLost without a lease."""
 
     def close(self) -> None:
         """The thread that calls this needs the store no longer."""
@@ -126,5 +130,39 @@ class OperatorStore(Protocol):
     def find_rebalance(self, rebalance_id: UUID) -> Rebalance | None: ...
 
 
-class ClusterStore(MemberStore, CoordinatorStore, OperatorStore, Protocol):
+class RoutingStore(Protocol):
+    """Where messages go, by version, and which version each producer goes by. Versions rise by one from 1."""
+
+    def publish_routing(self, table: RoutingTable) -> int:
+        """Let messages go by this table: its version. That is the latest one where it routes alike, and nothing is
+        written; else the next. What the table itself says of its version does not matter."""
+
+    def publish_routing_after(self, version: int, table: RoutingTable) -> int | None:
+        """The same, but None and nothing has changed where that version is not the latest. Whoever makes tables of
+        something that others change too asks for the version first, then reads that: no table is followed by one that
+        is older."""
+
+    def routing_version(self) -> int:
+        """The latest. 0: none was published."""
+
+    def routing(self, version: int | None = None) -> RoutingTable | None:
+        """The table of that version, or the latest. None where there is none, or none any more."""
+
+    def acknowledge(self, producer_id: str, version: int, lease_s: float) -> None:
+        """This producer routes by that version from now on, and is there for so long. 0: it knows none."""
+
+    def acknowledgements(self) -> Mapping[str, int]:
+        """The producers that are there, and by which version each routes."""
+
+    def yet_to_acknowledge(self, version: int) -> tuple[str, ...]:
+        """Those that are there and route by an earlier one, in order."""
+
+    def forget_producer(self, producer_id: str) -> None:
+        """It sends nothing any more. One that is not known is fine."""
+
+    def close(self) -> None:
+        """The thread that calls this needs the store no longer."""
+
+
+class ClusterStore(MemberStore, CoordinatorStore, OperatorStore, RoutingStore, Protocol):
     """The whole of it."""

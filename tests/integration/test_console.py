@@ -34,12 +34,12 @@ from queueapi.models import (
     QuarantinedLetter,
     Queue,
     Replay,
-    ServiceInstance,
     Tenant,
 )
 from queueapi.selectors.queues import Flow
 from queuecore.messages import QueueMessage
 from tests import letters
+from tests.instances import announce
 
 pytestmark = pytest.mark.django_db
 
@@ -89,19 +89,6 @@ def make_run(age_s: float = 6, *, finished_age_s: float | None = None) -> Pipeli
 
 def make_process(name: str, state: ProcessState = ProcessState.RUNNING, **fields: Any) -> ManagedProcess:
     return ManagedProcess.objects.create(name=name, state=state, changed_at=ago(minutes=1), **fields)
-
-
-def make_host(name: str = "host-1", *, lease_s: float = 10) -> ServiceInstance:
-    return ServiceInstance.objects.create(
-        service_id=name,
-        service_types=["TB_RULE_ENGINE"],
-        host="localhost",
-        pid=1,
-        partitions=3,
-        started_at=ago(hours=1),
-        heartbeat_at=ago(seconds=2),
-        lease_expires_at=ago(seconds=-lease_s),
-    )
 
 
 def make_operation(state: OperationState = OperationState.RUNNING, **fields: Any) -> Operation:
@@ -249,7 +236,7 @@ def test_overview_without_figures_says_that_spark_is_starting(admin_client: Clie
 def test_overview_says_that_all_is_well(admin_client: Client) -> None:
     make_lag(make_queue(), 0)
     make_run()
-    make_host()
+    announce()
     make_process("web")
 
     shown = text_of(admin_client.get(reverse("overview")))
@@ -266,7 +253,7 @@ def test_overview_says_each_problem_with_a_way_to_it(admin_client: Client) -> No
     make_letter(queue)
     make_operation(OperationState.FAILED)
     make_process("worker-spark", ProcessState.RESTARTING, restarts=3, last_exit="killed by SIGKILL")
-    make_host(lease_s=-60)
+    announce(lease_s=-60)
 
     response = admin_client.get(reverse("overview"))
     shown = text_of(response)
@@ -283,7 +270,7 @@ def test_overview_says_each_problem_with_a_way_to_it(admin_client: Client) -> No
 def test_overview_never_shows_an_old_figure_as_if_it_were_fresh(admin_client: Client) -> None:
     make_lag(make_queue(), 5_000, age_s=240)
     make_run(240)
-    make_host()
+    announce()
 
     shown = text_of(admin_client.get(reverse("overview")))
 
@@ -985,7 +972,7 @@ def fill(rows: int) -> None:
         make_operation(created_by=User.objects.create_user(f"user{next(_numbers)}"))
         AuditEntry.objects.create(actor_name="ada", action="create", object_type="queue", object_id=str(queue.pk))
         make_process(f"process{next(_numbers)}")
-        make_host(f"host{next(_numbers)}")
+        announce(f"host{next(_numbers)}")
     make_run()
 
 

@@ -14,8 +14,9 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pauses import pause_queue
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import ConsumerState
-from queueapi.models import AuditEntry, ConsumerStanding, Pause, Queue, ServiceInstance
+from queueapi.models import AuditEntry, ConsumerStanding, Pause, Queue
 from queueapi.selectors.consumers import attempts_by_tenant, consumers_of
+from tests.instances import announce
 
 pytestmark = pytest.mark.django_db
 
@@ -42,17 +43,7 @@ def page(browser: Client, queue: Queue) -> str:
 
 
 def make_consumer(queue: Queue, *, lease_s: float = 10, **fields: Any) -> ConsumerStanding:
-    host, _ = ServiceInstance.objects.get_or_create(
-        service_id="host-1",
-        defaults={
-            "service_types": [],
-            "host": "localhost",
-            "pid": 1,
-            "started_at": ago(hours=1),
-            "heartbeat_at": ago(seconds=2),
-            "lease_expires_at": ago(seconds=-lease_s),
-        },
-    )
+    host = announce(lease_s=lease_s)
     told = {
         "consumer_group": "main-consumer-0",
         "partitions": [0],
@@ -63,7 +54,7 @@ def make_consumer(queue: Queue, *, lease_s: float = 10, **fields: Any) -> Consum
         "handled_per_s": 42.5,
         "budget": {"poll": 0.25, "process": 0.5, "back_pressure": 0.15, "commit": 0.1},
     }
-    return ConsumerStanding.objects.create(service=host, queue=queue, **{**told, **fields})
+    return ConsumerStanding.objects.create(service_id=host.service_id, queue=queue, **{**told, **fields})
 
 
 def test_the_configuration_is_told_in_words(browser, queue) -> None:

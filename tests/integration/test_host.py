@@ -16,12 +16,13 @@ from queueapi.actions.pauses import pause_queue, resume_queue
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import ConsumerState
-from queueapi.models import ConsumerStanding, DeadLetter, Pause, Queue, ServiceInstance
+from queueapi.models import ConsumerStanding, DeadLetter, Pause, Queue
 from queuecore.consuming.context import DeliveryContext, MessageHandler
 from queuecore.consuming.handlers import handler
 from queuecore.hashing import partition_of
 from queuecore.messages import Record
 from queuecore.testing.waiting import wait_until
+from tests.instances import partitions_of
 from workers.host import ConsumerHost
 
 
@@ -141,7 +142,7 @@ def test_consumers_tell_how_they_are(installation, queue, desk, hosts) -> None:
     assert row.tenants == {str(installation.tenant.id): {"total": 5, "succeeded": 5}}
     assert row.consumer_group == "tb_rule_engine_hosted-consumer-0"
     assert row.budget.keys() == {"poll", "process", "back_pressure", "commit"}
-    wait_until(lambda: ServiceInstance.objects.get(service_id="host-1").partitions == 3 + 2)
+    wait_until(lambda: partitions_of("host-1") == 3 + 2)
     hosts.stop_all()
     assert not ConsumerStanding.objects.exists()
 
@@ -446,6 +447,8 @@ def test_a_pause_that_cannot_be_stored_keeps_nobody_from_the_configuration(
 def test_what_begins_when_it_is_wanted_no_longer_ends_at_once(installation, queue, desk, monkeypatch) -> None:
     """A slow provider answers only after the host has stopped."""
     host = ConsumerHost("host-1", on_death=lambda _: None)
+    monkeypatch.setattr(type(host._agent), "held", {str(queue.partition_info(0)): 1})
+    host._read_configuration()
     host._reconcile()
     consumer = host._consumers[queue.id, "tb_rule_engine_hosted-consumer-0"]
     monkeypatch.setattr("workers.consumers.inherit_offsets", lambda *_: consumer.stop(0))
@@ -466,15 +469,16 @@ def test_a_host_that_stops_begins_nothing(installation, queue) -> None:
     assert host._indexing.indexers == []
 
 
-def test_a_host_has_the_partitions_that_its_groups_gave_to_it(installation, queue, desk, hosts) -> None:
-    change_queue(SYSTEM, queue, consumer_per_partition=False)
-    pair = [hosts.start(f"host-{number}") for number in (1, 2)]
-
-    def held() -> int:
-        rows = ServiceInstance.objects.filter(service_id__in=["host-1", "host-2"])
-        return len(rows) == len(pair) and sum(row.partitions for row in rows)
-
-    wait_until(lambda: held() == 3 + 2)
+@pytest.mark.parametrize("each", [True, False])
+def test_hosts_share_what_there_is(installation, queue, desk, hosts, each) -> None:
+    change_queue(SYSTEM, queue, consumer_per_partition=each)
+    for number in (1, 2):
+        hosts.start(f"host-{number}")
+    wait_until(lambda: sorted((partitions_of("host-1"), partitions_of("host-2"))) == [2, 3])
+    for number in range(20):
+        publish(queue, installation.tenant, b"%d" % number, partition=number % 2)
+    wait_until(lambda: len(desk.handled) == 20)
+    assert sorted(desk.handled, key=int) == [b"%d" % number for number in range(20)]
 
 
 def test_handlers_send_to_queues_by_name(installation, queue, desk, hosts) -> None:

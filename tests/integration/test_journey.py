@@ -11,8 +11,10 @@ from queueapi.actions.letter_index import index_letters
 from queueapi.actions.messages import publish_message
 from queueapi.actions.replays import replay_letters
 from queueapi.choices import LetterState, OperationState
+from queueapi.cluster.models import ServiceInstance
 from queueapi.errors import NotReplayable
-from queueapi.models import DeadLetter, ServiceInstance
+from queueapi.models import ConsumerStanding, DeadLetter
+from queueapi.selectors.services import services
 from queuecore.messages import REPLAY_LETTER, QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event
@@ -20,6 +22,7 @@ from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.sending import send_and_wait
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import ProviderPartition, dead_letter_partition
+from tests.instances import partitions_of
 from workers.host import ConsumerHost
 from workers.operations.runner import run_operation
 from workers.sampling import publish_samples
@@ -141,10 +144,11 @@ def test_damage_in_one_partition_stops_that_one_alone(installation, caplog) -> N
 def test_the_host_announces_itself_and_leaves(installation) -> None:
     host = ConsumerHost("host-2", on_death=lambda reason: None)
     host.start()
-    instance = wait_until(lambda: ServiceInstance.objects.filter(service_id="host-2", partitions=3).first())
-    assert instance.is_alive
+    wait_until(lambda: partitions_of("host-2") == 3)
+    assert ServiceInstance.objects.get(service_id="host-2").is_alive
     host.stop()
-    assert not ServiceInstance.objects.filter(service_id="host-2").exists()
+    assert not ServiceInstance.objects.get(service_id="host-2").is_alive
+    assert not services().filter(service_id="host-2").exists()
 
 
 def test_samples_say_how_far_each_group_is(installation) -> None:
@@ -165,8 +169,8 @@ def test_a_queue_without_a_handler_waits_and_the_others_go_on(installation, capl
     host = ConsumerHost("host-3", on_death=lambda reason: None)
     host.start()
     wait_until(lambda: "did you mean 'demo.rule_engine'?" in caplog.text)
-    wait_until(lambda: ServiceInstance.objects.filter(service_id="host-3", partitions=0).exists())
+    assert not ConsumerStanding.objects.filter(service_id="host-3").exists()
     installation.queue.handler = "demo.rule_engine"
     installation.queue.save()
-    wait_until(lambda: ServiceInstance.objects.filter(service_id="host-3", partitions=3).exists())
+    wait_until(lambda: ConsumerStanding.objects.filter(service_id="host-3").count() == 3)
     host.stop()

@@ -1,11 +1,9 @@
 """What a replay would do, before it does it: over REST too."""
 
-from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.utils import timezone
 from rest_framework.test import APIClient
 
 from queueapi.actions.actor import SYSTEM
@@ -14,11 +12,12 @@ from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
 from queueapi.choices import LetterState
 from queueapi.errors import NotReplayable
-from queueapi.models import DeadLetter, Queue, Replay, ServiceInstance
+from queueapi.models import DeadLetter, Queue, Replay
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.replay_plans import plan_replay
 from queuecore.hashing import partition_of
+from tests.instances import announce
 from tests.integration.replay_kit import make_letters, ran, sent_letters, states
 
 URL = "/api/v1/replays"
@@ -124,9 +123,7 @@ def test_it_warns_of_what_would_keep_letters_waiting(queue) -> None:
 
 def test_it_does_not_warn_without_reason(queue) -> None:
     make_letters(queue, 11)
-    now = timezone.now()
-    lease = {"started_at": now, "heartbeat_at": now, "lease_expires_at": now + timedelta(minutes=1)}
-    ServiceInstance.objects.create(service_id="core-1", service_types=[], host="here", pid=1, **lease)
+    announce("core-1")
     plan = plan_replay(LetterFilter(queue=queue.id), None, ReplaySettings(ramp=(1,)))
     assert plan.warnings == ()
 

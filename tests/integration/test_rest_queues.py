@@ -6,10 +6,12 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from queueapi import runtime
-from queueapi.actions.processes import FORGET_AFTER, record_standings, renew_lease
+from queueapi.actions.processes import FORGET_AFTER, record_standings
 from queueapi.choices import ConsumerState
-from queueapi.models import AuditEntry, ConsumerStanding, Queue, ServiceInstance
+from queueapi.cluster.models import ServiceInstance
+from queueapi.models import AuditEntry, ConsumerStanding, Queue
 from queuecore.topics import SYSTEM_TENANT
+from tests.instances import announce
 
 QUEUES = "/api/v1/queues"
 URL = f"{QUEUES}/telemetry"
@@ -141,7 +143,7 @@ def test_a_pause_that_cannot_be_is_refused(api, body, told) -> None:
 
 
 def test_who_consumes_a_queue_and_how_it_is(api, installation) -> None:
-    renew_lease("host-1", "localhost", 1, 3)
+    announce("host-1")
     standing = ConsumerStanding(
         queue=installation.queue,
         consumer_group="tb_rule_engine_telemetry-consumer-0",
@@ -165,7 +167,7 @@ def test_who_consumes_a_queue_and_how_it_is(api, installation) -> None:
 
 
 def test_consumers_of_a_host_that_is_gone_are_told_apart_and_forgotten_in_time(api, installation) -> None:
-    renew_lease("host-1", "localhost", 1, 1)
+    announce("host-1")
     standing = ConsumerStanding(
         queue=installation.queue, consumer_group="c", partitions=[0], state=ConsumerState.RUNNING, since=timezone.now()
     )
@@ -173,10 +175,10 @@ def test_consumers_of_a_host_that_is_gone_are_told_apart_and_forgotten_in_time(a
     assert [one["alive"] for one in api.get(f"{URL}/consumers").json()] == [True]
     ServiceInstance.objects.update(lease_expires_at=timezone.now())
     assert [one["alive"] for one in api.get(f"{URL}/consumers").json()] == [False]
-    renew_lease("host-2", "localhost", 2, 1)
+    record_standings("host-2", [])
     assert [one["alive"] for one in api.get(f"{URL}/consumers").json()] == [False]
-    ServiceInstance.objects.filter(service_id="host-1").update(lease_expires_at=timezone.now() - FORGET_AFTER)
-    renew_lease("host-2", "localhost", 2, 1)
+    ConsumerStanding.objects.update(as_of=timezone.now() - FORGET_AFTER)
+    record_standings("host-2", [])
     assert api.get(f"{URL}/consumers").json() == []
 
 

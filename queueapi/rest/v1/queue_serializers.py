@@ -77,7 +77,8 @@ class ConsumerSerializer(serializers.ModelSerializer[ConsumerStanding]):
     `statistics` the same as ThingsBoard calls them, `tenants` the same for each tenant, by its id; `budget` is what
     each second was spent on."""
 
-    alive = serializers.BooleanField(source="service.is_alive", read_only=True)
+    service = serializers.CharField(source="service_id", read_only=True)
+    alive = serializers.BooleanField(source="is_alive", read_only=True)
     statistics = serializers.DictField(child=serializers.IntegerField(), read_only=True)
     tenants = serializers.DictField(
         child=serializers.DictField(child=serializers.IntegerField()),

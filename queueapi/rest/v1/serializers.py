@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from queueapi.models import LagCurrent, Operation, ServiceInstance, Tenant
+from queueapi.models import LagCurrent, Operation, Tenant
 
 
 class TenantSerializer(serializers.ModelSerializer[Tenant]):
@@ -60,11 +60,3 @@ class LagSerializer(serializers.ModelSerializer[LagCurrent]):
             "queue", "partition", "topic", "consumer_group", "end_offset", "committed_offset", "lag_messages",
             "produced_per_s", "consumed_per_s", "as_of",
         ]  # fmt: skip
-
-
-class ServiceSerializer(serializers.ModelSerializer[ServiceInstance]):
-    alive = serializers.BooleanField(source="is_alive")
-
-    class Meta:
-        model = ServiceInstance
-        fields = ["service_id", "service_types", "host", "pid", "partitions", "started_at", "heartbeat_at", "alive"]

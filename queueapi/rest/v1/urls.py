@@ -3,8 +3,10 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import DefaultRouter
 
 from queueapi.rest.v1 import views
+from queueapi.rest.v1.cluster import PartitionViewSet, ServiceViewSet
 from queueapi.rest.v1.dead_letters import DeadLetterGroupViewSet, DeadLetterViewSet, QuarantinedLetterViewSet
 from queueapi.rest.v1.queues import QueueViewSet
+from queueapi.rest.v1.rebalances import RebalanceViewSet
 from queueapi.rest.v1.replays import ReplayViewSet
 
 router = DefaultRouter(trailing_slash=False)
@@ -18,7 +20,9 @@ router.register("dead-letter-groups", DeadLetterGroupViewSet)
 router.register("replays", ReplayViewSet)
 router.register("operations", views.OperationViewSet)
 router.register("lag", views.LagViewSet)
-router.register("services", views.ServiceViewSet)
+router.register("services", ServiceViewSet)
+router.register("partitions", PartitionViewSet)
+router.register("rebalances", RebalanceViewSet)
 
 urlpatterns = [
     path("", include(router.urls)),

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status, viewsets
 from rest_framework.decorators import action
@@ -10,11 +9,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queueapi.actions.operations import cancel_operation
-from queueapi.models import LagCurrent, Operation, ServiceInstance, Tenant
+from queueapi.models import LagCurrent, Operation, Tenant
 from queueapi.rest import pagination
 from queueapi.rest.actors import actor_of
 from queueapi.rest.v1 import serializers
-from queueapi.rest.v1.paths import FoundByText
 
 
 class TenantViewSet(viewsets.ReadOnlyModelViewSet[Tenant]):
@@ -41,9 +39,3 @@ class LagViewSet(viewsets.ReadOnlyModelViewSet[LagCurrent]):
     serializer_class = serializers.LagSerializer
     pagination_class = pagination.ByPartition
     filterset_fields = ["queue"]
-
-
-class ServiceViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[ServiceInstance]):
-    queryset: QuerySet[ServiceInstance] = ServiceInstance.objects.all()
-    serializer_class = serializers.ServiceSerializer
-    pagination_class = None

@@ -30,6 +30,50 @@ def diff(before: ClusterView, after: ClusterView, me: str) -> list[Event]:
     return [event for event in made if event is not None]
 
 
+def diff_for_all(before: ClusterView, after: ClusterView) -> dict[str, list[Event]]:
+    """What each instance of `after` is to hear, as `diff` has it, without looking at every partition for each of them.
+    Nothing before the first view: whoever is there has seen more."""
+    if after.version <= before.version or not before.version:
+        return {}
+    earlier, now = _owned_by_each(before), _owned_by_each(after)
+    involved = _involved(before, after)
+    has_come_or_gone = before.services.keys() != after.services.keys()
+    told: dict[str, list[Event]] = {}
+    for me in after.services:
+        events: list[Event] = []
+        if (event := _services_changed(before, after, me)) is not None:
+            events.append(event)
+        queues = frozenset(key for key, those in involved.items() if those != {me})
+        if queues or has_come_or_gone:
+            events.append(ClusterTopologyChangeEvent(after.version, queues))
+        was, mine = earlier.get(me, {}), now.get(me, {})
+        if was != mine:
+            events.append(PartitionChangeEvent(after.version, me, mine, frozenset(was.keys() - mine.keys())))
+        if events:
+            told[me] = events
+    return told
+
+
+def _owned_by_each(view: ClusterView) -> dict[str, dict[str, int]]:
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for name, ownership in view.owners.items():
+        if ownership.owner is not None:
+            found[ownership.owner][name] = ownership.epoch
+    return dict(found)
+
+
+def _involved(before: ClusterView, after: ClusterView) -> dict[QueueKey, set[str]]:
+    """The queues of which a partition has changed hands, and who had or has those."""
+    found: defaultdict[QueueKey, set[str]] = defaultdict(set)
+    for name in before.owners.keys() | after.owners.keys():
+        was, now = before.owners.get(name), after.owners.get(name)
+        hands = {None if one is None else one.owner for one in (was, now)}
+        if len(hands) > 1:
+            partition = after.partitions.get(name) or before.partitions[name]
+            found[_queue_of(partition)] |= {one for one in hands if one is not None}
+    return dict(found)
+
+
 def _services_changed(before: ClusterView, after: ClusterView, me: str) -> Event | None:
     # What an instance says of itself counts as well: it may be of other types since its restart.
     if before.version and before.services == after.services:

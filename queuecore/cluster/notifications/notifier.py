@@ -16,8 +16,6 @@ from queuecore.topics import ServiceType
 
 Directory = Callable[[], Mapping[str, ServiceInfo]]
 
-# So many ids are named to somebody who asks for one that nobody has.
-
 
 class Notifier:
     """Sends notifications. Safe from any thread.

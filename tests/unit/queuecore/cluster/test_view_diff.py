@@ -13,6 +13,7 @@ from queuecore.cluster.events import (
     PartitionChangeEvent,
     ServiceListChangedEvent,
     diff,
+    diff_for_all,
 )
 from queuecore.cluster.services import ClusterPartition, ServiceInfo
 from queuecore.cluster.view import ClusterView, Ownership
@@ -163,3 +164,14 @@ def test_the_topology_names_just_the_queues_whose_partitions_others_exchanged(hi
             assert told == [ClusterTopologyChangeEvent(after.version, frozenset(moved))]
         else:
             assert told == []
+
+
+@given(views)
+def test_what_all_are_told_is_what_each_would_find(history: list[ClusterView]) -> None:
+    for before, after in pairwise(history):
+        told = diff_for_all(before, after)
+        assert {one: told.get(one, []) for one in after.services} == {
+            one: diff(before, after, one) for one in after.services
+        }
+    for first in history[:1]:
+        assert diff_for_all(NOTHING_SEEN, first) == {}

@@ -1,0 +1,27 @@
+"""Service instances, and what they have."""
+
+from collections.abc import Iterable
+
+from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from queueapi.cluster.models import Partition, ServiceInstance
+
+
+def services() -> QuerySet[ServiceInstance]:
+    """Those that are there, and those that were lost and not seen again; each with how many `partitions` it has."""
+    owned = Partition.objects.filter(owner=OuterRef("service_id")).order_by().values("owner")
+    count = Subquery(owned.annotate(count=Count("name")).values("count"), output_field=IntegerField())
+    return ServiceInstance.objects.filter(Q(gone_at__isnull=True) | Q(is_lost=True)).annotate(
+        partitions=Coalesce(count, 0)
+    )
+
+
+def living() -> QuerySet[ServiceInstance]:
+    return ServiceInstance.objects.filter(gone_at__isnull=True, lease_expires_at__gt=timezone.now())
+
+
+def alive_among(service_ids: Iterable[str]) -> set[str]:
+    """Those of these that are there."""
+    return set(living().filter(service_id__in=set(service_ids)).values_list("service_id", flat=True))

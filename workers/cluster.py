@@ -1,0 +1,84 @@
+"""A consumer host as a service instance of its cluster."""
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from django.db import Error as DatabaseError
+from django.db import connections
+
+from queueapi.cluster.store import DatabaseStore
+from queueapi.config import config
+from queueapi.models import Queue
+from queuecore.cluster.agent import AgentListener, ClusterAgent
+from queuecore.cluster.coordinator import Coordinator
+from queuecore.cluster.services import ClusterPartition
+from queuecore.errors import ConfigurationError
+from queuecore.topics import ServiceType
+
+logger = logging.getLogger(__name__)
+
+# How soon a new queue's partitions are known to the coordinator.
+_READ_EVERY_S: Final = 1.0
+
+
+def open_agent(service_id: str, listener: AgentListener) -> ClusterAgent:
+    """Not started."""
+    settings = config()
+    options = settings.cluster.options(settings.queue.partitions.hash_function_name)
+    store = DatabaseStore()
+    return ClusterAgent(
+        store,
+        settings.service.info(service_id),
+        listener,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        options=options,
+        coordinator=Coordinator(store, KnownPartitions().read, options),
+    )
+
+
+class KnownPartitions:
+    """Which partitions there are, by the rows of queues. For the coordinator's thread."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Any, ...]] | None = None
+        self._known: list[ClusterPartition] | None = None
+        self._read_at = float("-inf")
+
+    def read(self) -> list[ClusterPartition] | None:
+        """None while that was never known. What is known is good enough while the database is away."""
+        if (now := time.monotonic()) >= self._read_at:
+            self._read_at = now + _READ_EVERY_S
+            try:
+                rows = list(Queue.objects.order_by("id").values_list(*_FIELDS))
+            except DatabaseError:
+                connections["default"].close()
+            else:
+                # Seldom anything is new, and thousands of queues have a hundred times as many partitions.
+                if rows != self._rows:
+                    self._rows, self._known = rows, _partitions(rows)
+        return self._known
+
+
+_FIELDS: Final = ("topic", "partitions", "tenant_id", "service_type", "name", "label")
+
+
+def _partitions(rows: Iterable[tuple[Any, ...]]) -> list[ClusterPartition]:
+    """What there is to consume. A row that cannot be understood is not the other queues' trouble."""
+    found: list[ClusterPartition] = []
+    for row in rows:
+        queue = Queue(**dict(zip(_FIELDS, row, strict=True)))
+        try:
+            kind = ServiceType.of(queue.service_type)
+        except ConfigurationError as error:
+            logger.error("queue %s is not consumed, its messages wait: %s", queue.name, error.message)
+            continue
+        found += (
+            ClusterPartition(str(info), kind, queue.name, info.partition or 0, queue.tenant_id, label=queue.label)
+            for info in queue.partition_infos()
+        )
+    return found
