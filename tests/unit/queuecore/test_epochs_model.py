@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from queuecore.errors import NotOwner, QueueError, StaleEpoch
+from queuecore.errors import GroupActive, NotOwner, StaleEpoch
 from queuecore.groups.epochs import Fence
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import Provider, QueueConsumer, TopicSpec
@@ -17,7 +17,7 @@ from queuecore.providers.log import LogProvider
 from queuecore.providers.memory import MemoryProvider
 from queuecore.sending import send_and_wait
 from queuecore.testing.waiting import DEADLINE_S
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
 INFOS = [TopicPartitionInfo("t", number, use_internal_partition=True) for number in range(2)]
 PLACES = [info.place for info in INFOS]
@@ -25,7 +25,8 @@ GROUP = "g"
 MESSAGES = 5
 
 who = st.integers(0, 3)
-epochs = st.dictionaries(st.sampled_from(PLACES), st.integers(0, 4))
+epochs = st.dictionaries(st.sampled_from(PLACES), st.integers(0, 4), min_size=1)
+some = st.sets(st.sampled_from(PLACES), min_size=1)
 
 
 class EpochMachine(RuleBasedStateMachine):
@@ -43,8 +44,9 @@ class EpochMachine(RuleBasedStateMachine):
                 send_and_wait(self.provider.producer(), info, QueueMessage(None, b"x"), DEADLINE_S)
         ids = [None, None, "one", "one"]
         self.consumers: list[QueueConsumer] = [self.provider.consumer(GROUP, member_id=one) for one in ids]
-        self.stored: dict[object, int] = {}
-        self.committed: dict[object, int] = {}
+        self.subscribed: set[int] = set()
+        self.stored: dict[ProviderPartition, int] = {}
+        self.committed: dict[ProviderPartition, int] = {}
 
     def teardown(self) -> None:
         if hasattr(self, "provider"):
@@ -53,32 +55,45 @@ class EpochMachine(RuleBasedStateMachine):
             self.provider.close()
 
     @rule(number=who, wanted=epochs, free=st.sets(st.sampled_from(PLACES)))
-    def subscribe(self, number: int, wanted: dict[object, int], free: set[object]) -> None:
+    def want(self, number: int, wanted: dict[ProviderPartition, int], free: set[ProviderPartition]) -> None:
         infos = [info for info in INFOS if info.place in wanted or info.place in free]
+        self.subscribed.add(number)
         self.consumers[number].subscribe(infos, epochs=wanted)
 
+    @rule(number=who, wanted=epochs)
+    def want_and_look(self, number: int, wanted: dict[ProviderPartition, int]) -> None:
+        self.want(number, wanted, set())
+        for _ in PLACES:
+            self.look(number)
+
     @rule(number=who)
-    def poll(self, number: int) -> None:
-        with suppress(QueueError):
-            self.consumers[number].poll(0)
+    def look(self, number: int) -> None:
+        if number in self.subscribed:
+            with suppress(NotOwner):
+                self.consumers[number].poll(0)
 
     @rule(number=who)
     def leave(self, number: int) -> None:
+        self.subscribed.discard(number)
         self.consumers[number].unsubscribe()
 
-    @rule(number=who, offsets=st.dictionaries(st.sampled_from(PLACES), st.integers(0, MESSAGES), min_size=1))
-    def commit(self, number: int, offsets: dict[object, int]) -> None:
+    @rule(number=who, of=some)
+    def commit(self, number: int, of: set[ProviderPartition]) -> None:
+        """What it holds, or held when it last looked; all of it is done."""
+        offsets = dict.fromkeys(of & self.consumers[number].partitions, MESSAGES)
         self.note(number, offsets, lambda: self.consumers[number].commit(offsets))
 
-    @rule(number=who, offsets=st.dictionaries(st.sampled_from(PLACES), st.integers(0, MESSAGES), min_size=1))
-    def transact(self, number: int, offsets: dict[object, int]) -> None:
+    @rule(number=who, of=some)
+    def transact(self, number: int, of: set[ProviderPartition]) -> None:
+        offsets = dict.fromkeys(of & self.consumers[number].partitions, MESSAGES)
+
         def commit() -> None:
             with self.provider.transactional_producer("some").begin() as transaction:
                 transaction.commit_offsets(self.consumers[number], offsets)
 
         self.note(number, offsets, commit)
 
-    def note(self, number: int, offsets: dict[object, int], commit: Callable[[], None]) -> None:
+    def note(self, number: int, offsets: dict[ProviderPartition, int], commit: Callable[[], None]) -> None:
         fence: Fence = self.consumers[number].fence
         held = fence.of(offsets)
         is_stale = any(epoch < self.stored.get(place, 0) for place, epoch in held.items())
@@ -95,11 +110,11 @@ class EpochMachine(RuleBasedStateMachine):
         assert refused or not is_stale
         assert is_stale or not says_stale
 
-    @rule(offsets=st.dictionaries(st.sampled_from(PLACES), st.integers(0, MESSAGES), min_size=1))
-    def alter(self, offsets: dict[object, int]) -> None:
-        with suppress(QueueError):
-            self.provider.admin().alter_group_offsets(GROUP, offsets)
-            self.committed |= offsets
+    @rule(place=st.sampled_from(PLACES), offset=st.integers(0, MESSAGES))
+    def alter(self, place: ProviderPartition, offset: int) -> None:
+        with suppress(GroupActive):
+            self.provider.admin().alter_group_offsets(GROUP, {place: offset})
+            self.committed[place] = offset
 
     @invariant()
     def what_is_stored_is_what_took_effect(self) -> None:
