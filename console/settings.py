@@ -73,6 +73,14 @@ TEMPLATES = [
 
 if SWITCHYARD.database_url:
     DATABASES = {"default": dj_database_url.parse(SWITCHYARD.database_url, conn_health_checks=True)}
+    # A server that has gone silent is noticed while there is still a lease. What the address says counts.
+    DATABASES["default"]["OPTIONS"] = {
+        "connect_timeout": 3,
+        "tcp_user_timeout": 5000,
+        "keepalives_idle": 3,
+        "keepalives_interval": 1,
+        "keepalives_count": 3,
+    } | DATABASES["default"].get("OPTIONS", {})
 else:
     DATABASES = {
         "default": {

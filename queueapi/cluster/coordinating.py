@@ -18,6 +18,8 @@ from queuecore.cluster.services import ClusterPartition
 from queuecore.cluster.store import Member
 
 _INFO_FIELDS: Final = ("service_type", "queue", "number", "tenant", "profile", "label")
+# For how long it is remembered what was rebalanced and why.
+_HISTORY: Final = timedelta(days=90)
 # What one statement may name.
 _AT_ONCE: Final = 500
 
@@ -70,6 +72,7 @@ class CoordinatorRows:
             old = ServiceInstance.objects.filter(gone_at__lte=change.now - timedelta(seconds=after_s))
             names = tuple(old.order_by("service_id").values_list("service_id", flat=True))
             ServiceInstance.objects.filter(service_id__in=names).delete()
+            models.Rebalance.objects.filter(finished_at__lt=change.now - _HISTORY).delete()
         return names
 
     def set_partitions(self, term: int, partitions: Collection[ClusterPartition]) -> bool:
@@ -102,7 +105,12 @@ class CoordinatorRows:
             return ClusterState.objects.filter(id=1).values_list("planned_for", flat=True).first() or ""
 
     def apply(
-        self, term: int, planned_for: str, targets: Mapping[str, str | None], rebalance: Rebalance | None
+        self,
+        term: int,
+        planned_for: str,
+        targets: Mapping[str, str | None],
+        rebalance: Rebalance | None,
+        unassigned: Mapping[str, str] | None = None,
     ) -> None:
         by_target: defaultdict[str | None, list[str]] = defaultdict(list)
         for name, target in targets.items():
@@ -113,6 +121,8 @@ class CoordinatorRows:
             for target, those in by_target.items():
                 for names in _portions(those):
                     Partition.objects.filter(name__in=names, is_removed=False).update(target=target)
+            if unassigned is not None:
+                _say_why(unassigned)
             if rebalance is not None:
                 save_row(rebalance)
             change.touch()
@@ -139,6 +149,16 @@ class CoordinatorRows:
 
 def _leader(state: ClusterState) -> Member:
     return Member(state.coordinator, state.coordinator_incarnation)
+
+
+def _say_why(unassigned: Mapping[str, str]) -> None:
+    Partition.objects.exclude(unassigned="").update(unassigned="")
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for name, why in unassigned.items():
+        by_reason[why].append(name)
+    for why, those in by_reason.items():
+        for names in _portions(those):
+            Partition.objects.filter(name__in=names).update(unassigned=why)
 
 
 def _differs(row: Partition, wanted: ClusterPartition) -> bool:

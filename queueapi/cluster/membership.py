@@ -83,6 +83,7 @@ class MemberRows:
             {row.name: row.info for row in rows},
             {row.name: Ownership(row.owner, row.epoch, row.target) for row in rows},
             frozenset(row.service_id for row in alive if row.is_draining),
+            {row.name: row.unassigned for row in rows if row.unassigned},
         )
 
     def holdings(self, member: Member) -> Holdings:

@@ -104,6 +104,8 @@ class Partition(models.Model):
     idle_since = models.DateTimeField(null=True)
     paused_ms = models.PositiveIntegerField(default=0)
     is_removed = models.BooleanField(default=False)
+    # Why nobody may have it, if so.
+    unassigned = models.TextField(blank=True, default="")
 
     class Meta:
         ordering = ["name"]

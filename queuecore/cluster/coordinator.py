@@ -147,12 +147,14 @@ class Coordinator:
         }
         pending = [name for name, target in planned.assignment.items() if view.owners[name].owner != target]
         self._try_until = self._clock.monotonic() + self._options.rebalance_timeout_s
+        for reason in sorted(set(planned.unassigned.values())):
+            logger.warning("partitions that nobody consumes, and whose messages wait: %s", reason)
         if not pending and rebalance.cause is not Cause.REQUEST and not rebalance.tries:
             # Nothing changes hands: nothing that anybody would want to hear of.
-            return self._store.apply(term, situation, targets, None)
+            return self._store.apply(term, situation, targets, None, planned.unassigned)
         begun = self._begun(rebalance, planned, len(pending))
         logger.info("%s: %d partitions change hands, %d are placed", begun, begun.moves, begun.placements)
-        self._store.apply(term, situation, targets, begun)
+        self._store.apply(term, situation, targets, begun, planned.unassigned)
         return None
 
     def _assign(self, view: ClusterView) -> AssignmentPlan:

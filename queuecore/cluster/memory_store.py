@@ -51,6 +51,7 @@ class _State:
     partitions: dict[str, _Partition] = field(default_factory=dict)
     coordinator: _Coordinator = field(default_factory=_Coordinator)
     rebalances: dict[UUID, Rebalance] = field(default_factory=dict)
+    unassigned: dict[str, str] = field(default_factory=dict)
 
 
 class MemoryStore(MemoryRouting):
@@ -101,6 +102,7 @@ class MemoryStore(MemoryRouting):
                 {name: one.info for name, one in parts.items()},
                 {name: Ownership(one.owner, one.epoch, one.target) for name, one in parts.items()},
                 frozenset(name for name, one in alive.items() if one.is_draining),
+                {name: why for name, why in state.unassigned.items() if name in parts},
             )
 
     def holdings(self, member: Member) -> Holdings:
@@ -210,7 +212,12 @@ class MemoryStore(MemoryRouting):
             return self._state.planned_for
 
     def apply(
-        self, term: int, planned_for: str, targets: Mapping[str, str | None], rebalance: Rebalance | None
+        self,
+        term: int,
+        planned_for: str,
+        targets: Mapping[str, str | None],
+        rebalance: Rebalance | None,
+        unassigned: Mapping[str, str] | None = None,
     ) -> None:
         with self._lock:
             self._require_term(term)
@@ -218,6 +225,8 @@ class MemoryStore(MemoryRouting):
             for name, target in targets.items():
                 if name in self._state.partitions:
                     self._state.partitions[name].target = target
+            if unassigned is not None:
+                self._state.unassigned = dict(unassigned)
             if rebalance is not None:
                 self._keep(rebalance)
             self._state.version += 1

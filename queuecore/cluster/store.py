@@ -102,9 +102,15 @@ class CoordinatorStore(Protocol):
         """What the targets were last planned for, as `apply` was told."""
 
     def apply(
-        self, term: int, planned_for: str, targets: Mapping[str, str | None], rebalance: Rebalance | None
+        self,
+        term: int,
+        planned_for: str,
+        targets: Mapping[str, str | None],
+        rebalance: Rebalance | None,
+        unassigned: Mapping[str, str] | None = None,
     ) -> None:
-        """Let these partitions have these targets from now on, and keep the rebalance they belong to."""
+        """Let these partitions have these targets from now on, and keep the rebalance they belong to. `unassigned` says
+        of all that nobody may have why that is so; None leaves what was said before."""
 
     def open_rebalance(self) -> Rebalance | None:
         """The one that is under way, else the oldest that waits."""

@@ -30,6 +30,8 @@ class ClusterView:
     owners: Mapping[str, Ownership] = field(default_factory=dict)
     # Services that are to have nothing, as they will be stopped.
     draining: frozenset[str] = frozenset()
+    # Why nobody may have these partitions.
+    unassigned: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def current(self) -> dict[str, str]:

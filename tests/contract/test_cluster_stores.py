@@ -275,6 +275,17 @@ def test_rebalances_are_kept_and_the_one_under_way_comes_first(kit: Kit) -> None
         kit.store.cancel_rebalance(uuid4())
 
 
+def test_it_is_said_why_nobody_may_have_a_partition(kit: Kit) -> None:
+    term = kit.lead(kit.join("a"))
+    kit.assign(term, p0="a")
+    kit.store.apply(term, "now", {}, None, {NAMES[1]: "no gpu", NAMES[2]: "no gpu"})
+    assert kit.store.view().unassigned == {NAMES[1]: "no gpu", NAMES[2]: "no gpu"}
+    kit.store.apply(term, "now", {}, None)
+    assert kit.store.view().unassigned.keys() == {NAMES[1], NAMES[2]}
+    kit.store.apply(term, "now", {}, None, {NAMES[2]: "nobody is there"})
+    assert kit.store.view().unassigned == {NAMES[2]: "nobody is there"}
+
+
 def test_what_was_planned_for_is_remembered(kit: Kit) -> None:
     term = kit.lead(kit.join("a"))
     assert kit.store.planned_for() == ""

@@ -43,6 +43,7 @@ class Migration(migrations.Migration):
                 ("idle_since", models.DateTimeField(null=True)),
                 ("paused_ms", models.PositiveIntegerField(default=0)),
                 ("is_removed", models.BooleanField(default=False)),
+                ("unassigned", models.TextField(blank=True, default="")),
             ],
             options={
                 "ordering": ["name"],

@@ -182,6 +182,18 @@ def test_nothing_is_planned_while_it_is_not_known_what_there_is(cluster: Cluster
     assert cluster.owned == {"a": 6}
 
 
+def test_what_nobody_may_have_is_said_and_placed_when_somebody_may(cluster: Cluster) -> None:
+    cluster.there = [*partitions(2), ClusterPartition("maps.0", queue="Maps", label="gpu")]
+    cluster.join("a")
+    cluster.run(2)
+    assert cluster.owned == {"a": 2}
+    assert cluster.store.view().unassigned == {"maps.0": "no service of type TB_RULE_ENGINE has the label 'gpu'"}
+    cluster.join("b", labels=frozenset({"gpu"}))
+    cluster.run(2)
+    assert cluster.store.view().owners["maps.0"].owner == "b"
+    assert cluster.store.view().unassigned == {}
+
+
 def test_who_is_drained_gets_nothing(cluster: Cluster) -> None:
     cluster.join("a", "b", "c")
     cluster.run(2)
