@@ -14,6 +14,7 @@ from queuecore.providers.kafka.assignment import Assignment, not_owner
 from queuecore.providers.kafka.codes import FATAL, NOT_STARTED, PASSING, PLACE_TAKEN, REBALANCING, TOO_LATE
 from queuecore.providers.kafka.connection import Connection, logger
 from queuecore.providers.kafka.epochs import to_commit
+from queuecore.providers.kafka.following import Following
 from queuecore.providers.kafka.intake import Intake
 from queuecore.providers.kafka.patience import Caller
 from queuecore.providers.kafka.records import to_kafka
@@ -57,7 +58,6 @@ class Membership:
         self._assignment = Assignment(
             group, wanted, self._intake, listener, incremental=self._incremental, reset=options.auto_offset_reset
         )
-        self._topics: frozenset[str] = frozenset()
         self._grows = wanted is None
         self._lost = lost
         self._failure: QueueError | None = None
@@ -67,6 +67,7 @@ class Membership:
         self._caller = Caller(connection)
         settings = consumer_settings(options, connection.options, grows=wanted is None, member_id=member_id)
         self._client = connection.open(Consumer, settings | {"group.id": group})
+        self._following = Following(self._client, self._assignment, incremental=self._incremental)
 
     @property
     def held(self) -> frozenset[ProviderPartition]:
@@ -91,13 +92,7 @@ class Membership:
         self.fence.want(epochs)
 
     def join(self, topics: Iterable[str]) -> None:
-        """Or, when it is a member: have the group give these topics from now on. With an incremental strategy what it
-        has of them stays, otherwise all is revoked and given anew."""
-        self._topics = frozenset(topics)
-        given = self._assignment
-        self._client.subscribe(
-            sorted(self._topics), on_assign=given.assigned, on_revoke=given.revoked, on_lost=given.lost
-        )
+        self._following.join(topics)
 
     def leave(self, *, keeps_place: bool = False) -> None:
         """Release everything. The listener is not told: nobody took anything. `keeps_place`: the group waits until the
@@ -185,29 +180,14 @@ class Membership:
         self._assignment.positions.pop(place, None)
 
     def _follow(self) -> None:
-        """Bring what is held in step with what is wanted: first what is given up, while the group still takes commits
-        of it; then the topics; then what the group has given already."""
+        """Bring what is held in step with what is wanted."""
         try:
-            self._assignment.put_aside(self._client)
-            self._follow_topics()
-            if self._incremental or not self._assignment.needs_loading:
-                self._assignment.take_up(self._client, self._start_at)
+            self._following.catch_up(self._start_at)
         except KafkaException as error:
             failure = self._explain(error.args[0], f"read as group {self._group}")
             self._require_place()
             raise failure from error
         self._assignment.raise_trouble()
-
-    def _follow_topics(self) -> None:
-        wanted = self._assignment.wanted
-        topics = self._topics if wanted is None else frozenset(place.topic for place in wanted)
-        if topics == self._topics and (self._incremental or not self._assignment.needs_loading):
-            return
-        if topics:
-            self.join(topics)
-        else:
-            self._topics = topics
-            self._client.unsubscribe()
 
     def _tell_lost(self) -> None:
         lost, self._lost = self._lost, frozenset()

@@ -1,0 +1,53 @@
+"""The library's subscription, kept in step with what its user wants."""
+
+from collections.abc import Iterable
+
+from confluent_kafka import Consumer
+
+from queuecore.providers.kafka.assignment import Assignment, Seek
+
+
+class Following:
+    """For the consumer's thread, outside the library's callbacks. KafkaException where the library refuses."""
+
+    def __init__(self, client: Consumer, assignment: Assignment, *, incremental: bool) -> None:
+        self._client = client
+        self._assignment = assignment
+        self._incremental = incremental
+        self._topics: frozenset[str] = frozenset()
+
+    def join(self, topics: Iterable[str]) -> None:
+        """Or, when it is a member: have the group give these topics from now on. With an incremental strategy what it
+        has of them stays, otherwise all is revoked and given anew."""
+        self._topics = frozenset(topics)
+        given = self._assignment
+        self._client.subscribe(
+            sorted(self._topics), on_assign=given.assigned, on_revoke=given.revoked, on_lost=given.lost
+        )
+
+    def catch_up(self, seek: Seek) -> None:
+        """First give up what is wanted no longer, while the group still takes commits of it; then the topics; then have
+        what the group has given already."""
+        self._assignment.put_aside(self._client)
+        if not self._has_topics():
+            self._change_topics()
+        if not self._needs_rebalance():
+            self._assignment.take_up(self._client, seek)
+
+    def _wanted_topics(self) -> frozenset[str]:
+        wanted = self._assignment.wanted
+        return self._topics if wanted is None else frozenset(place.topic for place in wanted)
+
+    def _has_topics(self) -> bool:
+        return self._wanted_topics() == self._topics and not self._needs_rebalance()
+
+    def _needs_rebalance(self) -> bool:
+        """Whether the library takes more of what the group gave only when all is given anew."""
+        return not self._incremental and self._assignment.needs_loading
+
+    def _change_topics(self) -> None:
+        if topics := self._wanted_topics():
+            self.join(topics)
+        else:
+            self._topics = topics
+            self._client.unsubscribe()
