@@ -7,8 +7,10 @@ from typing import Literal
 import pytest
 
 from queueapi.config import Config
+from queuecore.cluster.services import ServiceInfo
 from queuecore.config import describe, load, setting
 from queuecore.errors import ConfigurationError
+from queuecore.topics import ServiceType
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -251,3 +253,47 @@ def test_a_folder_we_make_is_for_its_owner_alone_and_one_that_exists_is_left_as_
 def test_the_data_folder_is_absolute() -> None:
     assert load(Config, {"SWITCHYARD_DATA_DIR": "some/where"}).data == Path("some/where").resolve()
     assert load(Config, {"SWITCHYARD_DATA_DIR": "~/where"}).data == (Path.home() / "where").resolve()
+
+
+def test_a_lease_is_not_shorter_than_a_session() -> None:
+    short = {"SWITCHYARD_CLUSTER_LEASE_MS": "9000"}
+    with pytest.raises(ConfigurationError, match="SWITCHYARD_CLUSTER_LEASE_MS: is 9000; use no less than 10000"):
+        load(Config, short).check()
+    load(Config, {**short, "SWITCHYARD_QUEUE_LOG_SESSION_TIMEOUT_MS": "9000"}).check()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("SERVICE_ID", "core 1", "cannot end the name of a topic"),
+        ("SERVICE_WEIGHT", "0", "use more than 0 and at most 1000"),
+        ("SERVICE_WEIGHT", "much", "is not a number"),
+        ("SERVICE_TYPES", "TB_CORE,TB_COR", "there is no service type 'TB_COR'"),
+        ("CLUSTER_ASSIGNOR", "random", "is not one of sticky, thingsboard"),
+    ],
+)
+def test_an_instance_that_could_not_announce_itself_is_refused(variable: str, value: str, told: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(Config, {f"SWITCHYARD_{variable}": value}).check()
+    assert told in str(caught.value)
+
+
+def test_an_instance_announces_itself_as_it_is_set() -> None:
+    loaded = load(
+        Config,
+        {
+            "SWITCHYARD_SERVICE_TYPES": "tb-rule-engine, EDQS",
+            "SWITCHYARD_SERVICE_WEIGHT": "2.5",
+            "SWITCHYARD_SERVICE_LABELS": "gpu,zone-a",
+            "SWITCHYARD_SERVICE_DEDICATED_TO": "gold",
+        },
+    )
+    info = loaded.service.info("node.example.org-7")
+    assert info == ServiceInfo(
+        "node-example-org-7",
+        (ServiceType.TB_RULE_ENGINE, ServiceType.EDQS),
+        2.5,
+        frozenset({"gpu", "zone-a"}),
+        frozenset({"gold"}),
+    )
+    assert load(Config, {}).service.info("a").service_types == tuple(ServiceType)
