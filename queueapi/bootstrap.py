@@ -13,6 +13,7 @@ from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.actions.users import ensure_administrator
 from queueapi.config import config
 from queueapi.models import Queue
+from queueapi.routing import tell_producers
 from queuecore.config.queue_tree import RuleEngineSettings
 from queuecore.errors import CorruptLog
 from queuecore.topics import MAIN_QUEUE
@@ -34,6 +35,8 @@ def bootstrap(password: str) -> None:
             step()
         except CorruptLog as error:
             logger.error("%s; the rest starts without it", error)
+    # Of an installation from before there were routing versions.
+    tell_producers()
     ensure_administrator(ADMINISTRATOR, password)
 
 

@@ -11,6 +11,7 @@ CONSUMERS_QUEUE = "consumers"
 
 RUN_OPERATION = "workers.run_operation"
 SWEEP_OPERATIONS = "workers.sweep_operations"
+PUBLISH_ROUTING = "workers.publish_routing"
 SAMPLE_OFFSETS = "workers.sample_offsets"
 RUN_PIPELINE = "workers.run_pipeline"
 PURGE_LETTERS = "workers.purge_letters"
@@ -56,6 +57,7 @@ def _schedule(config: Config) -> dict[str, Any]:
             (SAMPLE_OFFSETS, config.sample_interval_s),
             (RUN_PIPELINE, config.pipeline_interval_s),
             (SWEEP_OPERATIONS, 10),
+            (PUBLISH_ROUTING, 10),
             (PURGE_LETTERS, HOUR_S),
         )
     }

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from queueapi.addressing import Partitions, QueueAddresses
 from queueapi.models import Queue
 from queuecore.deadletter.foreign import Origin
-from queuecore.hashing import HashFunction
+from queuecore.errors import UnknownQueue
 from queuecore.messages import REPLAY_COUNT, REPLAY_ID, REPLAY_LETTER, Headers, Key, QueueMessage
 from queuecore.sending import Addressed
 from queuecore.topics import TopicPartitionInfo
@@ -33,12 +34,14 @@ class LetterRow(NamedTuple):
 
 
 class Route:
-    """Where letters go: back to their own queues, or to another one by its partitions and the installation's hash."""
+    """Where letters go: back to their own queues, or to another one. By the routing version that a queue's first letter
+    is met with."""
 
-    def __init__(self, queues: Iterable[Queue], target: Queue | None, function: HashFunction) -> None:
-        self._infos = {queue.id: queue.partition_infos() for queue in queues}
-        self._target = None if target is None else target.partition_infos()
-        self._hash = function
+    def __init__(self, queues: Iterable[Queue], target: Queue | None, addresses: QueueAddresses) -> None:
+        self._addresses = addresses
+        self._queues = {queue.id: queue for queue in queues}
+        self._infos: dict[UUID, Partitions] = {}
+        self._target = None if target is None else self._partitions(target)
 
     def info(
         self,
@@ -54,7 +57,7 @@ class Route:
         and may have another key. Only our own are in the partition of the dead-letter topic that they had in their
         queue; those of others may name a topic that is one partition alone. What does not stay is divided by its key,
         and one without a key is spread by the partition that it was found in."""
-        infos = self._target or self._infos[queue_id]
+        infos = self._target or self._own(queue_id)
         if self._target is None and not is_edited:
             if origin != Origin.SWITCHYARD:
                 named = [info for info in infos if info.full_topic_name == topic]
@@ -62,7 +65,19 @@ class Route:
                     return named[0]
             elif partition < len(infos):
                 return infos[partition]
-        return infos[partition % len(infos) if key is None else abs(self._hash(key)) % len(infos)]
+        return infos[partition % len(infos) if key is None else abs(self._addresses.hash(key)) % len(infos)]
+
+    def _own(self, queue_id: UUID) -> Partitions:
+        if (infos := self._infos.get(queue_id)) is None:
+            infos = self._infos[queue_id] = self._partitions(self._queues[queue_id])
+        return infos
+
+    def _partitions(self, queue: Queue) -> Partitions:
+        try:
+            return self._addresses.partitions(queue.tenant_id, queue.name)
+        except UnknownQueue:
+            # One that no routing version can hold has its letters, and its topics, all the same.
+            return tuple(queue.partition_infos())
 
 
 class LetterSender:

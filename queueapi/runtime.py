@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Callable
 
 from queueapi.config import Config, config
 from queuecore.config.queue_options import consumer_options, kafka_options, producer_options
@@ -10,6 +11,7 @@ from queuecore.providers.log import LogProvider
 
 _lock = threading.Lock()
 _open: tuple[int, Provider] | None = None
+_before_close: list[Callable[[], None]] = []
 
 
 def provider() -> Provider:
@@ -21,9 +23,16 @@ def provider() -> Provider:
         return _open[1]
 
 
+def before_close(close: Callable[[], None]) -> None:
+    """Whenever the provider is closed, this is called first."""
+    _before_close.append(close)
+
+
 def close_provider() -> None:
     """Flush and release, at the end of a process or of a test."""
     global _open
+    for close in _before_close:
+        close()
     with _lock:
         if _open is not None and _open[0] == os.getpid():
             _open[1].close()

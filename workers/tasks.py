@@ -9,9 +9,10 @@ from django.utils import timezone
 from queueapi import runtime
 from queueapi.actions.letter_retention import purge_letters
 from queueapi.actions.operations import wake_stale_operations
-from queueapi.celery_config import PURGE_LETTERS, RUN_OPERATION, SAMPLE_OFFSETS, SWEEP_OPERATIONS
+from queueapi.celery_config import PUBLISH_ROUTING, PURGE_LETTERS, RUN_OPERATION, SAMPLE_OFFSETS, SWEEP_OPERATIONS
 from queueapi.config import config
 from queueapi.identity import service_id
+from queueapi.routing import tell_producers
 from workers.operations.runner import run_operation
 from workers.sampling import publish_samples
 
@@ -24,6 +25,12 @@ def run_operation_task(operation_id: str) -> None:
 @shared_task(name=SWEEP_OPERATIONS)
 def sweep_operations_task() -> None:
     wake_stale_operations()
+
+
+@shared_task(name=PUBLISH_ROUTING)
+def publish_routing_task() -> None:
+    """Mends what whoever created a queue had no time for."""
+    tell_producers()
 
 
 @shared_task(name=SAMPLE_OFFSETS)

@@ -3,16 +3,19 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db import transaction
+
 from queueapi import runtime
-from queueapi.config import config
+from queueapi.addressing import addresses
 from queueapi.errors import InvalidInput
 from queueapi.identity import service_id
 from queueapi.models import Queue, Tenant
+from queueapi.routing import tell_producers
 from queuecore.clock import SYSTEM_CLOCK
-from queuecore.errors import PayloadTooLarge
-from queuecore.hashing import hash_function, partition_of
+from queuecore.errors import PayloadTooLarge, UnknownQueue
 from queuecore.messages import PRODUCER_ID, TENANT_ID, TIMESTAMP, QueueMessage, encode_millis
 from queuecore.sending import send_and_wait
+from queuecore.topics import TopicPartitionInfo
 
 # What a topic takes, less the room that a dead letter needs for its story.
 MAX_PAYLOAD_BYTES = 1024 * 1024 - 64 * 1024
@@ -39,8 +42,7 @@ def publish_message(queue: Queue, tenant: Tenant, entity: UUID, payload: bytes) 
         )
     if len(payload) > MAX_PAYLOAD_BYTES:
         raise PayloadTooLarge(f"the payload has {len(payload)} bytes; {MAX_PAYLOAD_BYTES} is the most")
-    function = hash_function(config().queue.partitions.hash_function_name)
-    partition = partition_of(entity, queue.partitions, function)
+    info = _address(queue, entity)
     headers = {
         PRODUCER_ID: service_id().encode(),
         TIMESTAMP: encode_millis(SYSTEM_CLOCK.now_ms()),
@@ -48,5 +50,14 @@ def publish_message(queue: Queue, tenant: Tenant, entity: UUID, payload: bytes) 
     }
     message = QueueMessage(entity, payload, headers)
     producer = runtime.provider().producer()
-    stored = send_and_wait(producer, queue.partition_info(partition), message, _ACK_TIMEOUT_S)
-    return PublishedMessage(stored.topic, partition, stored.offset, stored.timestamp_ms)
+    stored = send_and_wait(producer, info, message, _ACK_TIMEOUT_S)
+    return PublishedMessage(stored.topic, info.partition or 0, stored.offset, stored.timestamp_ms)
+
+
+def _address(queue: Queue, entity: UUID) -> TopicPartitionInfo:
+    """A queue that is in no routing version yet is published here: who created it may have died before that."""
+    try:
+        return addresses().resolve_exactly(queue.tenant_id, queue.name, entity)
+    except UnknownQueue:
+        transaction.on_commit(tell_producers)
+        return addresses().resolve_exactly(queue.tenant_id, queue.name, entity)

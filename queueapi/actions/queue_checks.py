@@ -11,11 +11,11 @@ from queueapi import runtime
 from queueapi.actions.json_checks import check_json
 from queueapi.actions.topic_checks import check_no_confusion, check_topics
 from queueapi.addressing import QueueAddresses
-from queueapi.config import config
 from queueapi.errors import InvalidInput
 from queueapi.handler_options import SendsToQueues
 from queueapi.models import Queue
 from queueapi.plans import consumption_plans
+from queueapi.routing import check_routable, routing_table
 from queuecore.consuming.handlers import check_handler, find_handler
 from queuecore.delivery import Delivery
 from queuecore.errors import ConfigurationError, InvalidName, NotSupported, UnknownHandler, UnknownQueue
@@ -37,6 +37,7 @@ def check_new_queue(queue: Queue) -> None:
     _check_name(queue.name)
     check_base_topic(queue.topic)
     check_queue(queue)
+    _check_routable(queue)
     check_no_confusion(queue.topic_names(), runtime.provider().admin().topics())
 
 
@@ -69,10 +70,17 @@ def _check_targets(queue: Queue) -> None:
     """UnknownQueue where its handler would send to one that its tenant does not see: all it got would be given up."""
     options = find_handler(queue.handler).read(queue.handler_options)
     if isinstance(options, SendsToQueues):
-        addresses = QueueAddresses(config().queue.partitions.hash_function_name)
-        addresses.update(Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT]))
+        seen = Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT]).order_by("created_at", "id")
+        addresses = QueueAddresses(routing_table(seen))
         for name in options.targets:
             addresses.resolve(queue.tenant_id, name, None)
+
+
+def _check_routable(queue: Queue) -> None:
+    try:
+        check_routable(queue)
+    except ConfigurationError as error:
+        raise InvalidInput(f"service_type: {error.message}; leave the tenant out for a queue that all share") from error
 
 
 def _check_values(queue: Queue) -> None:

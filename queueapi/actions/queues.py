@@ -13,6 +13,7 @@ from queueapi.errors import InvalidInput
 from queueapi.handler_options import entered_options, shown_options
 from queueapi.handlers import handler_timeout_ms
 from queueapi.models import Queue, Tenant
+from queueapi.routing import tell_producers
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.providers.base import DAY_MS, FOR_EVER, TopicSpec
 
@@ -21,8 +22,8 @@ LETTER_RETENTION_MS: Final = 90 * DAY_MS
 
 
 def create_queue(actor: Actor, tenant: Tenant, *, name: str, topic: str, handler: str, **options: Any) -> Queue:
-    """Record a queue and, once that is committed, create its topics. InvalidInput and InvalidName say what to enter
-    instead."""
+    """Record a queue and, once that is committed, create its topics and let producers send to it. InvalidInput and
+    InvalidName say what to enter instead."""
     check_fields(name for name in options if name not in ("service_type", "partitions"))
     timeout_ms = handler_timeout_ms(handler) or config().queue.pack_processing_timeout_ms
     options.setdefault("pack_processing_timeout_ms", timeout_ms)
@@ -33,6 +34,8 @@ def create_queue(actor: Actor, tenant: Tenant, *, name: str, topic: str, handler
         after = _shown(queue, ("name", "topic", "service_type", "partitions", *CHANGEABLE))
         audit(actor, "create", "queue", queue.id, after=after)
         transaction.on_commit(lambda: provision_queue(queue))
+        # After its topics are there: nobody sends where nothing is.
+        transaction.on_commit(tell_producers)
     return queue
 
 

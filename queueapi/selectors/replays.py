@@ -4,14 +4,13 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from queueapi.addressing import addresses
 from queueapi.choices import ReplayItemState
-from queueapi.config import config
 from queueapi.models import DeadLetter, Queue, Replay, ReplayChunk, ReplayItem
 from queueapi.replay_messages import Route
 from queueapi.replaying import ReplaySettings, Standing
 from queueapi.selectors.letter_filter import selection_of
 from queueapi.selectors.replay_plans import ready_letters
-from queuecore.hashing import hash_function
 
 
 def replays_with_operations() -> QuerySet[Replay]:
@@ -45,5 +44,4 @@ def settings_of(replay: Replay) -> ReplaySettings:
 
 
 def route_of(replay: Replay) -> Route:
-    function = hash_function(config().queue.partitions.hash_function_name)
-    return Route(Queue.objects.all(), replay.target, function)
+    return Route(Queue.objects.all(), replay.target, addresses())

@@ -9,9 +9,10 @@ from uuid import uuid4
 import pytest
 
 from queueapi import runtime
-from queueapi.addressing import QueueAddresses
+from queueapi.addressing import QueueAddresses, addresses
 from queueapi.models import Queue, Tenant
 from queueapi.plans import consumption_plans
+from queueapi.routing import routing_table
 from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.handlers import bind
 from queuecore.deadletter.envelope import FailureStory, read_story
@@ -45,10 +46,8 @@ def transport(sample: Sample) -> Iterator[Transport]:
 @pytest.fixture
 def services(sample: Sample, transport: Transport) -> Iterator[list[Consumption]]:
     """Core, rule engine and alarms, each consumed as it is configured."""
-    addresses = QueueAddresses("murmur3_128")
     queues = list(Queue.objects.select_related("tenant"))
-    addresses.update(queues)
-    composer = Composer(addresses.seen_by(SYSTEM_TENANT), "demo-services")
+    composer = Composer(addresses().seen_by(SYSTEM_TENANT), "demo-services")
     with ExitStack() as stopping:
         running = []
         for queue in queues:
@@ -163,9 +162,7 @@ def test_round_trips_are_told_in_short() -> None:
 
 
 def test_queues_are_addressed_by_name(sample: Sample) -> None:
-    addresses = QueueAddresses("murmur3_128")
-    addresses.update(Queue.objects.select_related("tenant"))
-    seen = addresses.seen_by(sample.noisy.id)
+    seen = addresses().seen_by(sample.noisy.id)
     core = Queue.objects.get(name="Core")
     assert seen.resolve("CORE", b"device-1") == seen.resolve("core", b"device-1")
     assert {seen.resolve("Core", None) for _ in range(core.partitions)} == set(core.partition_infos())
@@ -177,8 +174,7 @@ def test_queues_are_addressed_by_name(sample: Sample) -> None:
 
 
 def test_a_tenant_s_own_queue_comes_first(sample: Sample) -> None:
-    addresses = QueueAddresses("murmur3_128")
     own = Queue(tenant=sample.noisy, name="Core", topic="tb_core", partitions=1)
-    addresses.update([*Queue.objects.select_related("tenant"), own])
-    assert addresses.seen_by(sample.noisy.id).resolve("Core", None).tenant_id == sample.noisy.id
-    assert addresses.seen_by(sample.tenants[0].id).resolve("Core", None).tenant_id == SYSTEM_TENANT
+    known = QueueAddresses(routing_table([*Queue.objects.select_related("tenant"), own]))
+    assert known.seen_by(sample.noisy.id).resolve("Core", None).tenant_id == sample.noisy.id
+    assert known.seen_by(sample.tenants[0].id).resolve("Core", None).tenant_id == SYSTEM_TENANT

@@ -53,10 +53,12 @@ def test_an_example_goes_on_in_a_log_that_is_there(tmp_path: Path) -> None:
 
 
 def test_the_pieces_of_the_how_to_on_the_cluster(tmp_path: Path) -> None:
-    assert run_snippets("docs/howto/cluster.md", tmp_path)[-5:] == [
+    assert run_snippets("docs/howto/cluster.md", tmp_path)[-7:] == [
         "acme.tb_core.notifications.core-1 21.5 degrees",
         "unknown_service",
         "now mine: {'tb_core.0': 3}",
         "False 1",
         "{'notification': b'cluster.partition_change'}",
+        "tb_rule_engine.8",
+        "() {'transport-1': 2} True",
     ]

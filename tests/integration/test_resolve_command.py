@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from queueapi.cluster.store import DatabaseStore
+
 ROOT = Path(__file__).parents[2]
 DEVICE = "784f394c-42b6-435a-983c-b7beff2784f9"
 
@@ -79,6 +81,20 @@ def test_an_unknown_hash_function_is_refused_with_the_known_ones() -> None:
 def test_an_entity_that_is_no_text_is_refused() -> None:
     with pytest.raises(CommandError, match=r"entity '\\udcff' is not UTF-8 text"):
         resolve("--partitions", "10", "\udcff")
+
+
+def test_a_queue_is_resolved_by_the_latest_routing_version(installation) -> None:
+    [found] = resolve("--queue", "telemetry", DEVICE)
+    assert found == {
+        "entity": DEVICE,
+        "hash": -1365553268,
+        "partition": 2,
+        "topic": "telemetry.2",
+        "version": DatabaseStore().routing_version(),
+    }
+    assert resolve("--queue", "Telemetry", "--tenant", str(installation.tenant.id), DEVICE) == [found]
+    with pytest.raises(CommandError, match="did you mean 'telemetry'"):
+        resolve("--queue", "telemetri", DEVICE)
 
 
 def manage(tmp_path: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

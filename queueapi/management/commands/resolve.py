@@ -3,15 +3,17 @@
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from queuecore.errors import ConfigurationError
+from queueapi.addressing import NOTHING, QueueAddresses
+from queueapi.cluster.store import DatabaseStore
+from queuecore.errors import ConfigurationError, StoreUnavailable, UnknownQueue
 from queuecore.hashing import DEFAULT_HASH, Entity, hash_function, partition_of
-from queuecore.topics import MAX_PARTITIONS
+from queuecore.topics import MAX_PARTITIONS, SYSTEM_TENANT
 
 _CANONICAL_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Of a value that is wrong, in an error.
@@ -24,19 +26,38 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--hash", default=DEFAULT_HASH, help="hash function (default: %(default)s)")
-        parser.add_argument("--partitions", required=True, help="how many partitions there are")
+        where = parser.add_mutually_exclusive_group(required=True)
+        where.add_argument("--partitions", help="how many partitions there are")
+        where.add_argument("--queue", help="a queue instead, by the latest routing version and its hash function")
+        parser.add_argument("--tenant", type=UUID, default=SYSTEM_TENANT, help="who sees the queue (default: system)")
         parser.add_argument("entity", nargs="+", help="UUID or text; '-' reads them from standard input, one a line")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            function = hash_function(options["hash"])
-        except ConfigurationError as error:
+            if options["queue"] is None:
+                places = _by_number(options["hash"], str(options["partitions"]))
+            else:
+                places = _by_queue(options["queue"], options["tenant"])
+            for text in _entities(options["entity"]):
+                self.stdout.write(json.dumps({"entity": text} | places(_entity(text))))
+        except (ConfigurationError, StoreUnavailable, UnknownQueue) as error:
             raise CommandError(str(error)) from error
-        partitions = _partitions(str(options["partitions"]))
-        for text in _entities(options["entity"]):
-            entity = _entity(text)
-            found = {"entity": text, "hash": function(entity), "partition": partition_of(entity, partitions, function)}
-            self.stdout.write(json.dumps(found))
+
+
+def _by_number(hash_name: str, number: str) -> Callable[[Entity], dict[str, Any]]:
+    function, partitions = hash_function(hash_name), _partitions(number)
+    return lambda entity: {"hash": function(entity), "partition": partition_of(entity, partitions, function)}
+
+
+def _by_queue(queue: str, tenant: UUID) -> Callable[[Entity], dict[str, Any]]:
+    known = QueueAddresses(DatabaseStore().routing() or NOTHING)
+
+    def place(entity: Entity) -> dict[str, Any]:
+        info = known.resolve(tenant, queue, entity)
+        told = {"hash": known.hash(entity), "partition": info.partition or 0}
+        return told | {"topic": info.full_topic_name, "version": known.version}
+
+    return place
 
 
 def _partitions(text: str) -> int:

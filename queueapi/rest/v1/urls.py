@@ -8,6 +8,7 @@ from queueapi.rest.v1.dead_letters import DeadLetterGroupViewSet, DeadLetterView
 from queueapi.rest.v1.queues import QueueViewSet
 from queueapi.rest.v1.rebalances import RebalanceViewSet
 from queueapi.rest.v1.replays import ReplayViewSet
+from queueapi.rest.v1.routing import RoutingView
 
 router = DefaultRouter(trailing_slash=False)
 router.include_root_view = False
@@ -26,6 +27,7 @@ router.register("rebalances", RebalanceViewSet)
 
 urlpatterns = [
     path("", include(router.urls)),
+    path("routing", RoutingView.as_view(), name="routing"),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
     path("docs", SpectacularSwaggerSplitView.as_view(), name="api-docs"),
 ]
