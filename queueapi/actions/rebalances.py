@@ -62,8 +62,9 @@ def plan_draining(service_id: str, *, draining: bool) -> WhatIf:
     view = DatabaseStore().view()
     if service_id not in view.services:
         raise unknown_service(service_id, view.services)
-    others = view.draining - {service_id}
-    return plan_rebalance(view=replace(view, draining=others | {service_id} if draining else others))
+    if draining:
+        return plan_rebalance(leaving=[service_id], view=view)
+    return plan_rebalance(view=replace(view, draining=view.draining - {service_id}))
 
 
 def why_not_appliable(joining: Sequence[ServiceInfo], partitions: Mapping[Queue, int]) -> str:

@@ -138,7 +138,7 @@ def _idle_warnings(after: Balance) -> Iterator[str]:
         yield f"there are more services than partitions, so {_are(spare, 'left')} without any: {named_services(spare)}"
     if unfit:
         yield (
-            f"{_are(unfit, 'left')} without any partition, as none fits their types, labels and dedications: "
+            f"{_are(unfit, 'left')} without any partition, as none fits by type, label and dedication: "
             f"{named_services(unfit)}"
         )
 

@@ -159,7 +159,7 @@ def test_a_rebalance_is_planned_without_changing_anything(api, cluster) -> None:
     assert planned["placements"] == 2
     assert (planned["pause_ms"], planned["pause_is_assumed"]) == (500, True)
     assert any("telemetry would have 5 partitions instead of 3" in text for text in planned["warnings"])
-    assert any(text.endswith("dedications: d") for text in planned["warnings"])
+    assert any(text.endswith("dedication: d") for text in planned["warnings"])
     assert not Operation.objects.exists()
 
 

@@ -94,7 +94,7 @@ def _rebalance_id(run: OperationRun) -> UUID:
 
 
 def _tell_of(run: OperationRun, rebalance: Rebalance) -> None:
-    if rebalance.tries:
+    if rebalance.total:
         _tell(run, f"planned: {_size(rebalance)}")
     if rebalance.state is RebalanceState.RETRYING:
         _tell(run, f"planned once more, try {rebalance.tries}: {rebalance.error or 'the cluster has changed'}")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
 from rest_framework import serializers, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import NotFound
@@ -22,6 +22,9 @@ from queueapi.selectors.services import services
 from queuecore.errors import UnknownService
 
 DRY_RUN = OpenApiParameter("dry_run", bool, description="Only say what would be done.")
+_DRAINED = PolymorphicProxySerializer(
+    "ServiceOrWhatIf", [wire.OneServiceSerializer, wire.WhatIfSerializer], resource_type_field_name=None
+)
 
 
 def is_dry_run(request: Request) -> bool:
@@ -40,20 +43,13 @@ class ServiceViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[ServiceInstance]
     def get_serializer_class(self) -> type[serializers.BaseSerializer[Any]]:
         return wire.ServiceSerializer if self.action == "list" else wire.OneServiceSerializer
 
-    @extend_schema(
-        request=None, responses={200: wire.OneServiceSerializer}, parameters=[DRY_RUN], summary="Drain a service"
-    )
+    @extend_schema(request=None, responses=_DRAINED, parameters=[DRY_RUN], summary="Drain a service")
     @action(detail=True, methods=["post"])
     def drain(self, request: Request, **_: Any) -> Response:
         """Have it give away all its partitions, as it will be stopped; with `dry_run`, what would move for that."""
         return self._set_draining(request, draining=True)
 
-    @extend_schema(
-        request=None,
-        responses={200: wire.OneServiceSerializer},
-        parameters=[DRY_RUN],
-        summary="Let a service consume again",
-    )
+    @extend_schema(request=None, responses=_DRAINED, parameters=[DRY_RUN], summary="Let a service consume again")
     @action(detail=True, methods=["post"])
     def undrain(self, request: Request, **_: Any) -> Response:
         """Let it have its share again; with `dry_run`, what would move for that."""
