@@ -283,7 +283,8 @@ class Consumption:
                     break
                 # Only one that has stood by to the end has no longer been displaced.
                 self._is_displaced = self._is_displaced or isinstance(error, Displaced)
-                if before.polled != self.counts.polled:
+                if before.settled != self.counts.settled:
+                    # Not for what was only read: it is read each time, and handled in vain while nothing can be stored.
                     pause_s = _FIRST_PAUSE_S
                 # Said once: what is tried in vain after that is no news.
                 level = logging.WARNING if pause_s == _FIRST_PAUSE_S else logging.DEBUG

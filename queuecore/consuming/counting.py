@@ -59,6 +59,11 @@ class ConsumptionCounts:
     processing_us: int = 0
 
     @property
+    def settled(self) -> int:
+        """Messages that are done with, whatever became of them."""
+        return self.handled + self.dead_lettered + self.passed_over + self.dropped
+
+    @property
     def errors(self) -> int:
         """Deliveries that failed or timed out."""
         return self.retried + self.failed + self.timed_out
