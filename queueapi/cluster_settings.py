@@ -1,6 +1,5 @@
 """What is set about an instance, and about the cluster that it is of."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,8 +8,6 @@ from queuecore.cluster.options import ClusterOptions
 from queuecore.cluster.services import ALL_SERVICE_TYPES, ServiceInfo
 from queuecore.config import setting
 from queuecore.topics import ServiceType
-
-_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def _types(raw: str) -> tuple[ServiceType, ...]:
@@ -43,12 +40,10 @@ class ServiceSettings:
         (), "Tenants, or tenant profiles, whose queues alone it consumes, by their ids; nobody else consumes those."
     )
 
-    def info(self, default_id: str) -> ServiceInfo:
-        """ConfigurationError where it cannot announce itself so."""
-        service_id = self.id or _NOT_IN_IDS.sub("-", default_id).strip("-")
-        return ServiceInfo(
-            service_id, self.types, self.weight, frozenset(self.labels), frozenset(self.dedicated_to)
-        )
+    def info(self, service_id: str) -> ServiceInfo:
+        """As an instance of this id announces itself. ConfigurationError, InvalidName where it cannot."""
+        labels, dedicated_to = frozenset(self.labels), frozenset(self.dedicated_to)
+        return ServiceInfo(service_id, self.types, self.weight, labels, dedicated_to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,9 @@ class Config:
         "Whether queues may have webhooks to addresses that are not on the open network, such as this machine's; each "
         "has to say `allow_private` too.",
     )
+    consumer_hosts: int = setting(
+        1, "How many consumer hosts `manage.py up` starts. They share the partitions of all queues.", minimum=1
+    )
     sample_interval_s: int = setting(5, "How often offsets are sampled, in seconds.", minimum=1)
     pipeline_interval_s: int = setting(10, "How often the Spark job runs, in seconds.", minimum=1)
     letter_retention_days: int = setting(90, "After how many days dead letters are removed from the index.", minimum=1)
@@ -119,7 +122,7 @@ class Config:
 
     def _cluster_problems(self) -> Iterator[str]:
         try:
-            self.service.info("this")
+            self.service.info(self.service.id or "this")
         except QueueError as error:
             yield f"SWITCHYARD_SERVICE_*: {error}"
         session_ms = self.queue.client.session_timeout_ms

@@ -26,15 +26,17 @@ class ConsumerHostStep(bootsteps.StartStopStep):
 
     def __init__(self, worker: Any, host_consumers: bool = False, service_id: str = "", **options: Any) -> None:
         self.enabled = host_consumers
-        self._service_id = service_id or process_id()
+        self._service_id = service_id
         self._host: ConsumerHost | None = None
         super().__init__(worker, **options)
 
     def start(self, worker: Any) -> None:
         # Models can be imported only now: Celery has set Django up after this module was loaded.
+        from queueapi.config import config
         from workers.host import ConsumerHost
 
-        self._host = ConsumerHost(self._service_id, on_death=_end_worker, gives_way=_is_cold)
+        service_id = self._service_id or config().service.id or process_id()
+        self._host = ConsumerHost(service_id, on_death=_end_worker, gives_way=_is_cold)
         self._host.start()
         logger.info("consumer host %s started in worker %s", self._host.service_id, worker.hostname)
 

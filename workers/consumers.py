@@ -18,7 +18,7 @@ from queuecore.consuming.holds import Holds
 from queuecore.consuming.marks import MarkStore
 from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.deadletter.policy import OnLimit
-from queuecore.errors import HandlersStuck, UnknownTopic
+from queuecore.errors import HandlersStuck, QueueError, UnknownTopic
 from queuecore.providers.base import Provider
 from workers.backoff import BackOff
 from workers.hosted import told
@@ -137,12 +137,31 @@ class HostedConsumer:
             self._consumption.resume(lifted)
         if wanted == self._applied:
             return
-        if wanted.has_handler_of(self._applied) and self._consumption.change(wanted.plan):
+        if (
+            wanted.has_handler_of(self._applied)
+            and self._is_ready_for(wanted)
+            and self._consumption.change(wanted.plan)
+        ):
             self._consumption.hold(self._holds())
             self._applied = wanted
         else:
             logger.info("%s begins anew, as its configuration has changed", self.name)
             self._end(DRAIN_S)
+
+    def _is_ready_for(self, wanted: Wanted) -> bool:
+        """Whether partitions that come in addition can be read from where they were left. Where that is not to be had
+        while others are read, all begin anew."""
+        plan = wanted.plan
+        new = plan.without([info.partition or 0 for info in self._applied.plan.infos])
+        if not new.infos or new.group != self._applied.plan.group:
+            return True
+        try:
+            self._equipment.topics.ensure()
+            inherit_offsets(self._equipment.provider.admin(), new, wanted.former)
+        except QueueError as error:
+            logger.info("%s cannot read more while it reads: %s", self.name, error)
+            return False
+        return True
 
     def look(self) -> None:
         """See whether it has ended, and begin where it is wanted and may."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from queueapi.celery_config import CONSUMERS_QUEUE, SPARK_QUEUE, TASKS_QUEUE
+from queueapi.config import config
 from queueapi.identity import service_id
 
 _CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "workers.app")
@@ -22,14 +23,22 @@ class ChildSpec:
 
 def children(*, demo: bool = False) -> Iterator[ChildSpec]:
     yield ChildSpec("web", (sys.executable, "manage.py", "web"))
-    # Started again by the same parent, it is the same service instance.
-    yield _worker("consumer", CONSUMERS_QUEUE, "threads", 1, "--host-consumers", "--service-id", service_id())
+    # In a demo partitions are seen to be shared.
+    for number in range(max(config().consumer_hosts, 2 if demo else 1)):
+        yield _consumer_host(f"-{number + 1}" if number else "")
     yield _worker("tasks", TASKS_QUEUE, "threads", 2)
     # A run that is cut short loses nothing: the next one takes up the same events.
     yield replace(_worker("spark", SPARK_QUEUE, "solo", 1), patience_s=3.0)
     yield ChildSpec("beat", (*_CELERY, "beat", "--loglevel", "WARNING"))
     if demo:
         yield ChildSpec("traffic", (sys.executable, "-m", "workers.demo"))
+
+
+def _consumer_host(suffix: str) -> ChildSpec:
+    """Started again by the same parent, it is the same service instance."""
+    identity = f"{config().service.id or service_id()}{suffix}"
+    options = ("--host-consumers", "--service-id", identity)
+    return _worker(f"consumer{suffix}", CONSUMERS_QUEUE, "threads", 1, *options)
 
 
 def _worker(name: str, queue: str, pool: str, concurrency: int, *extra: str) -> ChildSpec:

@@ -288,9 +288,9 @@ def test_an_instance_announces_itself_as_it_is_set() -> None:
             "SWITCHYARD_SERVICE_DEDICATED_TO": "gold",
         },
     )
-    info = loaded.service.info("node.example.org-7")
+    info = loaded.service.info("node-7")
     assert info == ServiceInfo(
-        "node-example-org-7",
+        "node-7",
         (ServiceType.TB_RULE_ENGINE, ServiceType.EDQS),
         2.5,
         frozenset({"gpu", "zone-a"}),
