@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db import Error as DatabaseError
 from django.db import connections, transaction
@@ -12,6 +11,7 @@ from django.db.models.functions import Now
 
 from queueapi.cluster.databases import cluster_database
 from queueapi.cluster.models import ClusterState, Partition, ServiceInstance
+from queueapi.config import config
 from queuecore.cluster.leases import lease_lost, not_coordinator, superseded
 from queuecore.cluster.store import Member
 from queuecore.errors import StoreUnavailable
@@ -84,17 +84,34 @@ class Change:
 def changing() -> Iterator[Change]:
     """All of what is done within takes effect, or nothing."""
     with reaching(), transaction.atomic(using=cluster_database()):
+        _wait_for_no_silence()
         state = _locked_state()
         if state is None:
             ClusterState.objects.bulk_create([ClusterState(id=1)], ignore_conflicts=True)
             state = _locked_state() or ClusterState.objects.get(id=1)
-        yield Change(state, state.now)
+        yield Change(state, _now())
         state.save()
 
 
-def _locked_state() -> Any:
-    """With the time on it, where there is one."""
-    return ClusterState.objects.select_for_update().annotate(now=Now()).filter(id=1).first()
+def _wait_for_no_silence() -> None:
+    """One that falls silent in the middle of a change, as it is suspended or cut off, would keep all others from theirs
+    for as long: PostgreSQL ends its session, and so its lock. With SQLite it is on the same machine, to be ended there.
+    """
+    connection = connections[cluster_database()]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            silence = f"{config().cluster.coordinator_lease_ms}ms"
+            cursor.execute("select set_config('idle_in_transaction_session_timeout', %s, true)", [silence])
+
+
+def _locked_state() -> ClusterState | None:
+    return ClusterState.objects.select_for_update().filter(id=1).first()
+
+
+def _now() -> datetime:
+    """Asked for when the row is ours: a statement that waited for it has the time from before."""
+    now: datetime = ClusterState.objects.annotate(now=Now()).values_list("now", flat=True).get(id=1)
+    return now
 
 
 def living(member: Member, now: datetime | None = None) -> ServiceInstance:
