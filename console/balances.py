@@ -31,11 +31,11 @@ class BalanceTable:
     largest_deviation: float
 
 
-def balance_tables(balance: Mapping[str, Any]) -> list[BalanceTable]:
+def balance_tables(balance: Mapping[str, Any], *, after: str = "After") -> list[BalanceTable]:
     """Before and after, the same services in both. Empty where nothing was planned yet."""
     if not balance:
         return []
-    sides = [("Before", "not there yet", balance["before"]), ("After", "has none any more", balance["after"])]
+    sides = [("Before", "not there yet", balance["before"]), (after, "has none any more", balance["after"])]
     most = max(
         (max(load["count"], load["share"]) for *_, side in sides for load in side["services"].values()), default=0
     )
@@ -61,7 +61,11 @@ def with_sources(balance: Mapping[str, Any], moves: Sequence[Move]) -> dict[str,
     before = balance["before"]
     gave = Counter(move.source for move in moves if move.source not in before["services"])
     givers = {name: {"count": count, "share": 0.0} for name, count in gave.items()}
-    return {**balance, "before": {**before, "services": {**before["services"], **givers}}}
+    furthest = max([before["largest_deviation"], *gave.values()])
+    return {
+        **balance,
+        "before": {"services": {**before["services"], **givers}, "largest_deviation": furthest},
+    }
 
 
 def _order(balance: Mapping[str, Any], name: str) -> tuple[float, str]:

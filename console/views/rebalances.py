@@ -51,7 +51,10 @@ def show_rebalance(request: HttpRequest, pk: UUID) -> HttpResponse:
         "rebalance": rebalance,
         "operation": operation_of(rebalance.pk),
         "moves": moves[:_MOVES_SHOWN],
-        "tables": balance_tables(with_sources(rebalance.balance, moves if is_whole else [])),
+        "tables": balance_tables(
+            with_sources(rebalance.balance, moves if is_whole else []),
+            after="After" if rebalance.state == RebalanceState.DONE else "As planned",
+        ),
         "why_not_cancellable": _why_not_cancellable(rebalance),
         "waits_for_a_host": rebalance.state == RebalanceState.PLANNED and not living().exists(),
     }

@@ -117,7 +117,7 @@ def test_the_state_of_a_service_is_told(browser, cluster) -> None:
     ServiceInstance.objects.filter(service_id="c").update(lease_expires_at=past)
     ServiceInstance.objects.filter(service_id="d").update(gone_at=past, is_lost=True)
     shown = text_of(browser.get(reverse("services")))
-    for text in ("Draining gives its partitions away", "Expired lease ended", "Lost 30 s ago"):
+    for text in ("Draining not empty yet", "Expired lease ended", "Lost 30 s ago"):
         assert text in shown
     for life, kept in (("draining", "b"), ("lost", "c")):
         rows = browser.get(reverse("services"), {"life": life}).context["page"].object_list
@@ -240,6 +240,7 @@ def test_a_rebalances_page_tells_all_of_it(browser, cluster) -> None:
     assert "0 of 3 partitions" in text_of(running)
     assert reverse("operation", args=[operation.pk]) in running.content.decode()
     before, after = running.context["tables"]
+    assert (before.title, before.largest_deviation, after.title) == ("Before", 3, "As planned")
     assert [(row.service, row.count) for row in before.rows] == [("a", 3), ("b", 3)]
     assert [(row.service, row.count) for row in after.rows] == [("a", 6), ("b", None)]
     cluster.move()
