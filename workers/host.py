@@ -242,6 +242,9 @@ class ConsumerHost:
                 self._leaving.append(consumer)
         for key, one in wanted.items():
             self._want(key, one)
+        if held and not self._agent.held:
+            # Whoever said that the lease ends may have come before those that were made just now.
+            self.lease_ending(self._agent.lease_remaining_s)
         if not self._stopping.is_set():
             self._indexing.want(queues)
 
