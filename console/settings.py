@@ -73,16 +73,6 @@ TEMPLATES = [
 
 if SWITCHYARD.database_url:
     DATABASES = {"default": dj_database_url.parse(SWITCHYARD.database_url, conn_health_checks=True)}
-    # A network may end without a word, and a system would wait for two hours: a host that waits for its database joins
-    # its cluster no more. What the address itself says goes before.
-    DATABASES["default"]["OPTIONS"] = {
-        "connect_timeout": 5,
-        "keepalives_idle": 5,
-        "keepalives_interval": 2,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 10_000,
-        **DATABASES["default"].get("OPTIONS", {}),
-    }
     # A server that has gone silent is noticed while there is still a lease. What the address says counts.
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": 3,
