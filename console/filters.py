@@ -13,7 +13,7 @@ from queueapi.selectors.dead_letters import letters_for_lists
 from queueapi.selectors.letter_filter import LetterFilter
 
 
-def _text(label: str, method: str, placeholder: str) -> django_filters.CharFilter:
+def search_box(label: str, method: str, placeholder: str) -> django_filters.CharFilter:
     widget = forms.TextInput(attrs={"type": "search", "placeholder": placeholder, "autocomplete": "off"})
     return django_filters.CharFilter(label=label, method=method, widget=widget)
 
@@ -37,7 +37,7 @@ class QueueChoiceFilter(django_filters.ModelChoiceFilter):
 
 
 class QueueFilter(django_filters.FilterSet):
-    q = _text("Search", "search", "Name or topic")
+    q = search_box("Search", "search", "Name or topic")
     tenant = django_filters.ModelChoiceFilter(queryset=Tenant.objects.all(), empty_label="Any tenant")
 
     class Meta:
@@ -95,7 +95,7 @@ class LetterListFilter(django_filters.FilterSet):
 
 
 class OperationFilter(django_filters.FilterSet):
-    q = _text("Search", "search", "Summary, kind or who started it")
+    q = search_box("Search", "search", "Summary, kind or who started it")
     state = django_filters.ChoiceFilter(choices=OperationState, widget=forms.HiddenInput)
 
     class Meta:
@@ -109,9 +109,9 @@ class OperationFilter(django_filters.FilterSet):
 
 
 class AuditFilter(django_filters.FilterSet):
-    actor = _text("Who", "by_actor", "User name")
-    action = _text("Action", "by_action", "create, cancel…")
-    target = _text("Object", "by_object", "Type or id")
+    actor = search_box("Who", "by_actor", "User name")
+    action = search_box("Action", "by_action", "create, cancel…")
+    target = search_box("Object", "by_object", "Type or id")
 
     class Meta:
         model = AuditEntry

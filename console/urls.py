@@ -5,7 +5,18 @@ from django.urls import URLPattern, include, path
 
 from console.access import View, staff_only
 from console.forms import SignInForm
-from console.views import audit, dead_letters, letter_decisions, operations, overview, queues
+from console.views import (
+    audit,
+    dead_letters,
+    letter_decisions,
+    operations,
+    overview,
+    partitions,
+    queues,
+    rebalance_plans,
+    rebalances,
+    services,
+)
 from queueapi.rest.health import health
 
 
@@ -38,6 +49,14 @@ urlpatterns = [
     page("dead-letters/<uuid:pk>/replay/", dead_letters.replay_letter, "replay_letter"),
     page("dead-letters/<uuid:pk>/note/", dead_letters.write_note, "note_letter"),
     page("dead-letters/<uuid:pk>/payload/", dead_letters.download_payload, "letter_payload"),
+    page("services/", services.ServiceList.as_view(), "services"),
+    page("services/<str:pk>/drain/", services.drain, "drain_service"),
+    page("services/<str:pk>/undrain/", services.undrain, "undrain_service"),
+    page("partitions/", partitions.PartitionList.as_view(), "partitions"),
+    page("rebalances/", rebalances.RebalanceList.as_view(), "rebalances"),
+    page("rebalances/plan/", rebalance_plans.plan, "plan_rebalance"),
+    page("rebalances/<uuid:pk>/", rebalances.show_rebalance, "rebalance"),
+    page("rebalances/<uuid:pk>/cancel/", rebalances.cancel, "cancel_rebalance"),
     page("operations/", operations.OperationList.as_view(), "operations"),
     page("operations/<uuid:pk>/", operations.show_operation, "operation"),
     page("operations/<uuid:pk>/cancel/", operations.cancel, "cancel_operation"),

@@ -25,8 +25,8 @@ app.user_options["worker"].add(
     Option(
         ["--service-id"],
         default="",
-        help="The id of its service instance, instead of SWITCHYARD_SERVICE_ID. Started again with the same one, it has "
-        "its partitions again at once.",
+        help="The id of its service instance, instead of SWITCHYARD_SERVICE_ID. Started again with the same one, it "
+        "has its partitions again at once.",
     )
 )
 app.steps["worker"].add(ConsumerHostStep)

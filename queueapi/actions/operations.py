@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from queueapi.actions.actor import Actor, audit
 from queueapi.choices import PAUSABLE_OPERATION_STATES, OperationState
-from queueapi.errors import AlreadyFinal
+from queueapi.errors import AlreadyFinal, InvalidInput
 from queueapi.models import Operation, OperationLogEntry
+from queueapi.selectors.rebalances import REBALANCE
 from queueapi.wakeups import wake_operation
 
 LEASE = timedelta(seconds=30)
@@ -94,11 +95,15 @@ def cancel_operation(actor: Actor, operation_id: UUID) -> Operation:
 
 
 def pause_operation(actor: Actor, operation_id: UUID) -> Operation:
-    """Ask it to stop at its next step, and to wait until it is resumed. AlreadyFinal where it ends anyway."""
+    """Ask it to stop at its next step, and to wait until it is resumed. AlreadyFinal where it ends anyway;
+    InvalidInput for one that cannot wait."""
     with transaction.atomic():
         operation = _unfinished(operation_id, "pause")
         if operation.state == OperationState.CANCELLING:
             raise AlreadyFinal("this operation is being cancelled; there is nothing to pause")
+        if operation.kind == REBALANCE:
+            # It is only followed here.
+            raise InvalidInput("a rebalance cannot be paused, the cluster goes on with it; cancel it instead")
         if operation.paused_at is None:
             operation.paused_at = timezone.now()
             operation.save(update_fields=["paused_at"])

@@ -140,3 +140,13 @@ class ByName(NewestFirst):
 
 class ByPartition(NewestFirst):
     ordering = ("topic", "partition", "id")
+
+
+class ByServiceId(NewestFirst):
+    ordering = ("service_id",)
+
+
+class ByPartitionName(NewestFirst):
+    """Of the cluster: each has a name of its own."""
+
+    ordering = ("name",)

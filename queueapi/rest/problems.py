@@ -18,11 +18,15 @@ logger = logging.getLogger(__name__)
 _STATUS: dict[type[queue.QueueError], int] = {
     queue.InvalidName: status.HTTP_400_BAD_REQUEST,
     refused.InvalidInput: status.HTTP_400_BAD_REQUEST,
+    # Named in a body: what is named in a path is looked up there.
+    queue.UnknownService: status.HTTP_400_BAD_REQUEST,
+    queue.UnknownRebalance: status.HTTP_404_NOT_FOUND,
     refused.NotReplayable: status.HTTP_409_CONFLICT,
     refused.NotChangeable: status.HTTP_409_CONFLICT,
     refused.AlreadyFinal: status.HTTP_409_CONFLICT,
     queue.PayloadTooLarge: status.HTTP_413_REQUEST_ENTITY_TOO_LARGE,
     queue.ProviderUnavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
+    queue.StoreUnavailable: status.HTTP_503_SERVICE_UNAVAILABLE,
     queue.QueueError: status.HTTP_500_INTERNAL_SERVER_ERROR,
 }
 

@@ -57,6 +57,14 @@ function setUpShortcuts() {
   button.addEventListener("click", () => find("#shortcuts").showModal());
 }
 
+// --- Where we are: in view, where the entries are a row that scrolls ------------------------------
+
+function showWhereWeAre() {
+  const nav = find(".rail nav");
+  const here = nav && find("[aria-current]", nav);
+  if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
+}
+
 // --- Selecting rows ---------------------------------------------------------------------------
 
 function setUpSelection(form) {
@@ -151,6 +159,7 @@ function setUpLive() {
 
 setUpTheme();
 setUpShortcuts();
+showWhereWeAre();
 setUpLive();
 findAll("[data-selection]").forEach(setUpSelection);
 countAges();

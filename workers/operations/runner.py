@@ -11,7 +11,9 @@ from queueapi.actions.operations import claim_operation, finish_operation, wait_
 from queueapi.actions.replays import REPLAY
 from queueapi.choices import OperationState
 from queueapi.identity import service_id
+from queueapi.selectors.rebalances import REBALANCE
 from queuecore.errors import QueueError
+from workers.operations.rebalance import RebalanceKind
 from workers.operations.replay import ReplayKind
 from workers.operations.run import Cancelled, LeaseLost, NotYet, OperationKind, OperationRun, Paused
 
@@ -19,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 _COME_BACK: Final = timedelta(seconds=5)
 
-KINDS: Final[dict[str, OperationKind]] = {REPLAY: ReplayKind()}
+KINDS: Final[dict[str, OperationKind]] = {REPLAY: ReplayKind(), REBALANCE: RebalanceKind()}
 
 
 def run_operation(operation_id: UUID) -> None:

@@ -1,9 +1,7 @@
 """Queues over REST: reading, creating, changing, publishing, pausing."""
 
 from typing import Any
-from uuid import UUID
 
-from django.db.models import Q
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status, viewsets
@@ -21,10 +19,9 @@ from queueapi.models import Queue
 from queueapi.rest import pagination
 from queueapi.rest.actors import actor_of
 from queueapi.rest.v1 import queue_serializers as shapes
-from queueapi.rest.v1.paths import FoundByText
+from queueapi.rest.v1.paths import FoundByText, queue_lookup
 from queueapi.rest.v1.serializers import PublishedSerializer, PublishSerializer
 from queueapi.selectors.consumers import consumers_of
-from queuecore.topics import SYSTEM_TENANT
 
 
 class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
@@ -39,7 +36,7 @@ class QueueViewSet(FoundByText, viewsets.ReadOnlyModelViewSet[Queue]):
 
     def get_object(self) -> Queue:
         named = self.kwargs["queue"]
-        queue = self.get_queryset().filter(_queue_lookup(named)).first()
+        queue = self.get_queryset().filter(queue_lookup(named)).first()
         if queue is None:
             raise Http404
         self.check_object_permissions(self.request, queue)
@@ -103,10 +100,3 @@ def _given(kind: type[serializers.BaseSerializer[Any]], request: Request, **opti
     except RecursionError as error:
         raise ParseError("the JSON is nested too deeply; flatten it, or send messages in payload_base64") from error
     return given
-
-
-def _queue_lookup(named: str) -> Q:
-    try:
-        return Q(id=UUID(named))
-    except ValueError:
-        return Q(name__iexact=named, tenant_id=SYSTEM_TENANT)
