@@ -325,7 +325,9 @@ class Consumption:
     def _subscribe(self, consumer: QueueConsumer, stay: Stay, plan: ConsumptionPlan) -> None:
         if plan.from_end:
             begin_at_end(self._provider.admin(), plan.group, [info.place for info in plan.infos])
-        consumer.subscribe(plan.infos, stay, plan.epochs_by_place())
+        epochs = plan.epochs_by_place()
+        self._around.settling.expect(epochs.keys() - stay.held)
+        consumer.subscribe(plan.infos, stay, epochs)
         stay.attend(plan)
 
     def _found_stale(self, error: StaleEpoch) -> None:

@@ -30,6 +30,9 @@ class Settling(Protocol):
     # Whether messages count as done before they are handled.
     commits_first: ClassVar[bool]
 
+    def expect(self, places: Collection[ProviderPartition]) -> None:
+        """These partitions are asked for under epochs, and not ours yet."""
+
     def take(self, places: Collection[ProviderPartition]) -> None:
         """These partitions are ours now."""
 
@@ -52,6 +55,8 @@ class AtMostOnce:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+
+    def expect(self, places: Collection[ProviderPartition]) -> None: ...
 
     def take(self, places: Collection[ProviderPartition]) -> None: ...
 
@@ -99,6 +104,8 @@ class AtLeastOnce:
         self._committed: dict[ProviderPartition, int] = {}
         # What was taken from us while something is settled: its messages are the next owner's.
         self._gone: set[ProviderPartition] = set()
+
+    def expect(self, places: Collection[ProviderPartition]) -> None: ...
 
     def take(self, places: Collection[ProviderPartition]) -> None: ...
 
@@ -185,6 +192,12 @@ class ExactlyOnce:
         # The partition under whose id is sent.
         self._sender: ProviderPartition | None = None
         self._producer: TransactionalProducer | None = None
+
+    def expect(self, places: Collection[ProviderPartition]) -> None:
+        """Under which epoch a partition was committed last is asked before it is given, and not answered as long as
+        there is an open transaction with it: what a killed member left open is aborted before that."""
+        for place in sorted(places):
+            self._open(place).stop()
 
     def take(self, places: Collection[ProviderPartition]) -> None:
         for place in sorted(places):
