@@ -152,6 +152,9 @@ class Coordinator:
         if not pending and rebalance.cause is not Cause.REQUEST and not rebalance.tries:
             # Nothing changes hands: nothing that anybody would want to hear of.
             return self._store.apply(term, situation, targets, None, planned.unassigned)
+        if rebalance.tries:
+            # What was done before it is planned once more counts as done.
+            rebalance = replace(rebalance, done=max(rebalance.done, rebalance.total - len(_pending(view))))
         begun = self._begun(rebalance, planned, len(pending))
         logger.info("%s: %d partitions change hands, %d are placed", begun, begun.moves, begun.placements)
         self._store.apply(term, situation, targets, begun, planned.unassigned)
@@ -178,7 +181,6 @@ class Coordinator:
             tries=rebalance.tries + 1,
             moves=moves,
             placements=pending - moves,
-            # What was done before it was planned once more counts as done.
             total=rebalance.done + pending,
             balance={"before": asdict(planned.before), "after": asdict(planned.after)},
             listed=planned.moves[:MAX_LISTED_MOVES],

@@ -3,6 +3,7 @@
 import base64
 import re
 import struct
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -36,6 +37,7 @@ from queueapi.models import (
     Replay,
     Tenant,
 )
+from queueapi.runtime import close_provider
 from queueapi.selectors.queues import Flow
 from queuecore.messages import QueueMessage
 from tests import letters
@@ -365,13 +367,14 @@ def test_a_queue_shows_its_partitions(admin_client: Client) -> None:
 
 
 @pytest.fixture
-def stored_queue(django_capture_on_commit_callbacks: Any) -> Queue:
-    """A queue whose topics exist at the provider."""
-    with django_capture_on_commit_callbacks(execute=True):
-        topic = f"console_{uuid4().hex[:8]}"
-        return create_queue(SYSTEM, ensure_system_tenant(), name=topic, topic=topic, handler="log", partitions=2)
+def stored_queue(transactional_db: None) -> Iterator[Queue]:
+    """A queue whose topics exist at the provider, and that messages are routed to."""
+    topic = f"console_{uuid4().hex[:8]}"
+    yield create_queue(SYSTEM, ensure_system_tenant(), name=topic, topic=topic, handler="log", partitions=2)
+    close_provider()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_publishing_says_where_the_message_is(admin_client: Client, stored_queue: Queue) -> None:
     entity = uuid4()
     typed = {"tenant": stored_queue.tenant_id, "entity": entity, "form": "json", "payload": '{"a": 1}'}
@@ -384,6 +387,7 @@ def test_publishing_says_where_the_message_is(admin_client: Client, stored_queue
     assert str(entity) in response.content.decode()
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [

@@ -265,6 +265,17 @@ def test_when_its_target_dies_it_is_planned_once_more(cluster: Cluster) -> None:
     assert cluster.rebalances[-1].state is RebalanceState.DONE
 
 
+def test_what_was_done_before_it_was_planned_once_more_counts(cluster: Cluster) -> None:
+    cluster.join("a")
+    cluster.run(0.8)
+    assert cluster.owned == {"a": 6}
+    cluster.join("b")
+    cluster.run(3)
+    first = cluster.rebalances[0]
+    assert first.state is RebalanceState.DONE
+    assert first.done == first.total >= 6
+
+
 def test_one_that_leads_no_longer_changes_nothing(cluster: Cluster) -> None:
     cluster.join("a", "b")
     cluster.run(2)
