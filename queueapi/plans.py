@@ -16,17 +16,13 @@ from queuecore.topics import ServiceType, TopicPartitionInfo, group_name
 Kind = TypeVar("Kind", bound=StrEnum)
 
 
-def consumption_plans(
-    queue: Queue, service_id: str, epochs: Mapping[int, int] | None = None
-) -> list[ConsumptionPlan]:
+def consumption_plans(queue: Queue, service_id: str, epochs: Mapping[int, int] | None = None) -> list[ConsumptionPlan]:
     """How these partitions are consumed, each under its epoch; without, all of them. One plan for each, or one for all.
     ConfigurationError says what cannot be done so."""
     infos = tuple(info for info in queue.partition_infos() if epochs is None or info.partition in epochs)
     if not queue.consumer_per_partition:
         return [_plan(queue, service_id, infos, None, epochs or {})] if infos else []
-    return [
-        _plan(queue, service_id, (info,), info.partition, _only(info.partition, epochs or {})) for info in infos
-    ]
+    return [_plan(queue, service_id, (info,), info.partition, _only(info.partition, epochs or {})) for info in infos]
 
 
 def _only(partition: int | None, epochs: Mapping[int, int]) -> Mapping[int, int]:
