@@ -20,7 +20,7 @@ from queueapi.actions.pauses import pause_queue, resume_queue
 from queueapi.errors import ActionError
 from queueapi.handler_options import shown_options
 from queueapi.models import Pause, Queue
-from queueapi.selectors.consumers import attempts_by_tenant, consumers_of, pauses_of
+from queueapi.selectors.consumers import attempts_by_tenant, consumers_of, pauses_of, refusals_of, unassigned_of
 from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.queues import figures_of, partition_flows, queues_with_figures
 from queuecore.errors import QueueError
@@ -94,6 +94,8 @@ def _facts(queue: Queue, form: PublishForm | None = None, pause_form: PauseForm 
         "figures": figures_of([queue])[0],
         "partitions": partition_flows(queue),
         "consumers": consumers,
+        "refusals": refusals_of(queue, consumers),
+        "unassigned": unassigned_of(queue),
         "tenants": tenants,
         "more_tenants": more_tenants,
         "pauses": list(pauses_of(queue)),

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 
 from queueapi.choices import TROUBLED_CONSUMER_STATES
-from queueapi.models import ConsumerStanding, Pause, Queue, Tenant
+from queueapi.cluster.models import Partition
+from queueapi.models import ConsumerStanding, LetterEpoch, Pause, Queue, Tenant
 from queueapi.selectors.services import alive_among, living
 from queuecore.consuming.counting import OTHER_TENANTS
 
@@ -24,6 +25,28 @@ def consumers_of(queue: Queue) -> list[ConsumerStanding]:
     for one in standings:
         one.is_alive = one.service_id in alive
     return sorted(standings, key=lambda one: (one.partitions, one.service_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """What came from consumers that had lost their partition: commits, and dead letters."""
+
+    commits: int
+    letters: int
+
+
+def refusals_of(queue: Queue, consumers: Iterable[ConsumerStanding]) -> Refusals:
+    letters = LetterEpoch.objects.filter(topic__in=queue.topic_names()).aggregate(refused=Sum("refused"))["refused"]
+    return Refusals(sum(int(one.counts.get("stale_refused", 0)) for one in consumers), letters or 0)
+
+
+def unassigned_of(queue: Queue) -> dict[str, list[int]]:
+    """Its partitions that no service may have, by the reason."""
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    rows = Partition.objects.filter(name__in=queue.topic_names()).exclude(unassigned="").order_by("number")
+    for number, why in rows.values_list("number", "unassigned"):
+        found[why].append(number)
+    return dict(found)
 
 
 @dataclass(frozen=True, slots=True)

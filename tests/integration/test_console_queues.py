@@ -14,7 +14,8 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pauses import pause_queue
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import ConsumerState
-from queueapi.models import AuditEntry, ConsumerStanding, Pause, Queue
+from queueapi.cluster.models import Partition
+from queueapi.models import AuditEntry, ConsumerStanding, LetterEpoch, Pause, Queue
 from queueapi.selectors.consumers import attempts_by_tenant, consumers_of
 from tests.instances import announce
 
@@ -185,3 +186,28 @@ def test_the_overview_tells_of_pauses_and_of_consumers_in_trouble(browser, queue
 def test_strangers_pause_nothing(client, queue) -> None:
     client.post(reverse("pause_queue", args=[queue.pk]), {"what": "", "reason": "x"})
     assert not Pause.objects.exists()
+
+
+def test_what_lost_consumers_did_is_told(browser, queue) -> None:
+    make_consumer(queue, counts={"handled": 1, "stale_refused": 3})
+    assert "Refused" in (shown := page(browser, queue))
+    assert "3 commits, 0 dead letters" in shown
+    LetterEpoch.objects.create(topic=queue.partition_info(0).full_topic_name, partition=0, epoch=9, refused=1)
+    assert "3 commits, 1 dead letter." in page(browser, queue)
+    make_consumer(queue, consumer_group="other", counts={"handled": 1})
+    LetterEpoch.objects.all().delete()
+    ConsumerStanding.objects.filter(counts__has_key="stale_refused").delete()
+    assert "Refused" not in page(browser, queue)
+
+
+def test_partitions_that_nobody_may_have_are_told_with_the_reason(browser, queue) -> None:
+    Queue.objects.filter(pk=queue.pk).update(label="gpu")
+    for number in range(2):
+        info = queue.partition_info(number)
+        Partition.objects.create(
+            name=str(info), service_type="TB_RULE_ENGINE", queue=queue.name, number=number, tenant=queue.tenant_id,
+            label="gpu", unassigned="no service has the label 'gpu'",
+        )  # fmt: skip
+    shown = page(browser, queue)
+    assert "Nobody consumes partitions 0, 1, and messages wait: no service has the label &#x27;gpu&#x27;." in shown
+    assert "only those with the label" in shown
