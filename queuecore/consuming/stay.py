@@ -89,6 +89,9 @@ class Stay:
             return
         # First: either this finds the attempt that is being made, or its maker finds this.
         self._takes_no_more = True
+        self._withdraw_all()
+
+    def _withdraw_all(self) -> None:
         for part in list(self._parts.values()):
             if (attempt := part.attempt) is not None:
                 attempt.withdraw()
@@ -132,6 +135,9 @@ class Stay:
             self._drain(list(self._parts.values()), deadline)
             self._around.settling.settle_outside(list(self._unsettled.values()))
             self._unsettled.clear()
+        else:
+            # All of them before any is put away, which may take its time.
+            self._withdraw_all()
         for part in self._parts.values():
             self._drop_unfinished(part)
             self._replace(part.close())
