@@ -62,6 +62,8 @@ class Coordinator:
             return
         for dead in self._store.bury(term):
             logger.warning("%s is declared dead, its lease has ended; its partitions go to others", dead)
+            # It was waited for long enough.
+            self._wait.skip()
         if not self._learn_partitions(term):
             return
         self._forget(term)
@@ -250,6 +252,7 @@ class _Wait:
         self._clock = clock
         self._seen: str | None = None
         self._first_at = self._last_at = 0.0
+        self._is_skipped = False
 
     def see(self, situation: str) -> None:
         now = self._clock.monotonic()
@@ -261,10 +264,15 @@ class _Wait:
     @property
     def is_over(self) -> bool:
         now = self._clock.monotonic()
-        return now - self._last_at >= self._wait_s or now - self._first_at >= _MOST_WAITS * self._wait_s
+        waited_s, longest_s = now - self._last_at, now - self._first_at
+        return self._is_skipped or waited_s >= self._wait_s or longest_s >= _MOST_WAITS * self._wait_s
+
+    def skip(self) -> None:
+        """Wait for nobody this time."""
+        self._is_skipped = True
 
     def end(self) -> None:
-        self._seen = None
+        self._seen, self._is_skipped = None, False
 
 
 def _pending(view: ClusterView) -> list[str]:

@@ -116,6 +116,17 @@ def test_the_dead_ones_partitions_are_consumed_again_after_its_lease(cluster: Cl
     assert cluster.rebalances[-1].reason == "b left"
 
 
+def test_the_dead_have_been_waited_for_long_enough(cluster: Cluster) -> None:
+    cluster.join("a", "b")
+    cluster.run(2)
+    leader = next(name for name, one in cluster.coordinators.items() if one.is_leading)
+    cluster.kill(next(name for name in cluster.members if name != leader))
+    while "left" not in cluster.rebalances[-1].reason:
+        cluster.step(0.1)
+        is_declared_dead = len(cluster.store.view().services) == 1
+        assert is_declared_dead == ("left" in cluster.rebalances[-1].reason)
+
+
 def test_when_the_coordinator_dies_another_takes_over(cluster: Cluster) -> None:
     cluster.join("a", "b", "c")
     cluster.run(2)
