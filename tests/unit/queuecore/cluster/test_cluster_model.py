@@ -159,7 +159,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_consumed_by_two(self) -> None:
-        """But for a life that was started anew while it was still there: whoever does that is fenced at the provider."""
+        """But for a life that was started anew while it was still there: that one is fenced at the provider."""
         consumed = Counter(name for instance in self.instances.values() for name in instance.consumes)
         assert all(number == 1 for number in consumed.values()), consumed
 
