@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from queueapi.cluster.databases import cluster_database
 from queueapi.cluster.models import ClusterState, Partition, ServiceInstance
 from queueapi.cluster.rows import changing, living, reaching
+from queuecore.cluster.leases import superseded
 from queuecore.cluster.services import ServiceInfo
 from queuecore.cluster.store import Holdings, Member
 from queuecore.cluster.view import ClusterView, Ownership
@@ -19,9 +20,13 @@ from queuecore.cluster.view import ClusterView, Ownership
 class MemberRows:
     """A MemberStore."""
 
-    def join(self, service: ServiceInfo, *, host: str, pid: int, lease_s: float) -> Member:
+    def join(
+        self, service: ServiceInfo, *, host: str, pid: int, lease_s: float, former: Member | None = None
+    ) -> Member:
         with changing() as change:
-            before = ServiceInstance.objects.filter(service_id=service.service_id).first()
+            before = ServiceInstance.objects.filter(service_id=service.service_id, gone_at__isnull=True).first()
+            if before is not None and former is not None and before.incarnation != former.incarnation:
+                raise superseded(service.service_id)
             member = Member(service.service_id, uuid4().hex)
             change.disown(service.service_id)
             ServiceInstance.objects.update_or_create(
@@ -34,7 +39,7 @@ class MemberRows:
                     "dedicated_to": sorted(service.dedicated_to),
                     "host": host,
                     "pid": pid,
-                    "is_draining": before is not None and before.gone_at is None and before.is_draining,
+                    "is_draining": before is not None and before.is_draining,
                     "started_at": change.now,
                     "heartbeat_at": change.now,
                     "lease_expires_at": change.now + timedelta(seconds=lease_s),

@@ -68,6 +68,8 @@ class ClusterAgent:
         self._lease = Lease(now)
         self._lock = threading.Lock()
         self._member: Member | None = None
+        # Who it is, or was before it lost its lease.
+        self._former: Member | None = None
         self._holdings = Holdings(version=-1)
         # What the host no longer consumes, and since when; and what it met commits of newer epochs for.
         self._released: dict[str, float] = {}
@@ -183,9 +185,12 @@ class ClusterAgent:
     def _turn(self) -> None:
         now = self._lease.now()
         if self._member is None:
-            member = self._store.join(self.service, host=self._host, pid=self._pid, lease_s=self._options.lease_s)
+            member = self._store.join(
+                self.service, host=self._host, pid=self._pid, lease_s=self._options.lease_s, former=self._former
+            )
             self._lease.extend(now, self._options.lease_s)
-            self._member, self._renew_at = member, now + self._options.renew_every_s
+            self._member = self._former = member
+            self._renew_at = now + self._options.renew_every_s
             logger.info("%s has joined the cluster", self.service.service_id)
         elif now >= self._renew_at:
             self._store.renew(self._member, self._options.lease_s)

@@ -63,12 +63,24 @@ class MemoryStore(MemoryRouting):
         self._lock = threading.Lock()
         self._state = _State()
 
-    def join(self, service: ServiceInfo, *, host: str, pid: int, lease_s: float) -> Member:  # noqa: ARG002
+    def join(
+        self,
+        service: ServiceInfo,
+        *,
+        host: str,  # noqa: ARG002
+        pid: int,  # noqa: ARG002
+        lease_s: float,
+        former: Member | None = None,
+    ) -> Member:
         with self._lock:
             now = self._clock.monotonic()
             before = self._state.instances.get(service.service_id)
+            if before is not None and before.gone_at is not None:
+                before = None
+            if before is not None and former is not None and before.incarnation != former.incarnation:
+                raise superseded(service.service_id)
             member = Member(service.service_id, uuid4().hex)
-            is_draining = before is not None and before.gone_at is None and before.is_draining
+            is_draining = before is not None and before.is_draining
             self._disown(service.service_id, now)
             self._state.instances[service.service_id] = _Instance(
                 service, member.incarnation, now + lease_s, is_draining

@@ -43,8 +43,11 @@ class Holdings:
 class MemberStore(Protocol):
     """What every instance needs."""
 
-    def join(self, service: ServiceInfo, *, host: str, pid: int, lease_s: float) -> Member:
-        """Announce an instance, with a lease. Who had its id until now is out, and what that one owned is free."""
+    def join(
+        self, service: ServiceInfo, *, host: str, pid: int, lease_s: float, former: Member | None = None
+    ) -> Member:
+        """Announce an instance, with a lease. Who had its id until now is out, and what that one owned is free.
+        `former` is who it was itself until it lost its lease: Superseded where another has come under its id since."""
 
     def renew(self, member: Member, lease_s: float) -> None:
         """Superseded where another has joined with the id; LeaseLost where the lease was over before."""

@@ -109,6 +109,19 @@ def test_who_joins_with_an_id_that_is_taken_supersedes_and_frees(kit: Kit) -> No
     assert kit.store.take(second)[NAMES[0]] > 0
 
 
+def test_who_lost_its_lease_does_not_put_out_who_came_in_its_place(kit: Kit) -> None:
+    first, info = kit.join("a"), ServiceInfo("a")
+    kit.pass_time(LEASE_S * 1.1)
+    again = kit.store.join(info, host="here", pid=1, lease_s=LEASE_S, former=first)
+    second = kit.join("a")
+    for former in (first, again):
+        with pytest.raises(Superseded):
+            kit.store.join(info, host="here", pid=1, lease_s=LEASE_S, former=former)
+    kit.store.renew(second, LEASE_S)
+    kit.store.leave(second)
+    kit.store.join(info, host="here", pid=1, lease_s=LEASE_S, former=again)
+
+
 def test_leaving_frees_everything_and_is_remembered(kit: Kit) -> None:
     member = kit.join("a")
     kit.assign(kit.lead(member), p0="a")
