@@ -8,7 +8,6 @@ from django.db import connections
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from queueapi.cluster.databases import cluster_database
 from queueapi.cluster.models import ClusterState, Partition, ServiceInstance
 from queueapi.cluster.rows import changing, living, reaching
 from queuecore.cluster.leases import superseded
@@ -138,7 +137,8 @@ class MemberRows:
         return {row.name: row.epoch for row in rows}
 
     def close(self) -> None:
-        connections[cluster_database()].close()
+        """All of its databases: who coordinates reads what queues there are as well."""
+        connections.close_all()
 
     def gone(self) -> Mapping[str, float]:
         with reaching():
