@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.marks import FileMarks, MarkStore
-from queuecore.providers.base import AssignmentListener, Provider, QueueConsumer
+from queuecore.providers.base import AssignmentListener, Epochs, Provider, QueueConsumer
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 from tests.reliability.consuming_case import Case, Journal
 from tests.reliability.consuming_handler import ToOutput, handler
@@ -85,9 +85,11 @@ class _WatchedProvider:
         subscribe = consumer.subscribe
 
         def watched(
-            partitions: Iterable[TopicPartitionInfo] | None = None, listener: AssignmentListener | None = None
+            partitions: Iterable[TopicPartitionInfo] | None = None,
+            listener: AssignmentListener | None = None,
+            epochs: Epochs | None = None,
         ) -> None:
-            subscribe(partitions, listener and _Watching(listener, self._numbers, self._journal, self._who))
+            subscribe(partitions, listener and _Watching(listener, self._numbers, self._journal, self._who), epochs)
 
         consumer.subscribe = watched
         return consumer  # type: ignore[no-any-return]
