@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queuecore.proto.events_pb2 import Event, OffsetSample
+from queuecore.proto.events_pb2 import Event, OffsetSample, RequestSample
 from workers.spark.decoding import Unusable, decode_sample
 
 QUEUE = str(uuid4())
@@ -40,8 +40,21 @@ def test_without_a_commit_the_offset_is_absent() -> None:
     assert row[-1] is None
 
 
-def test_an_event_of_another_kind_is_left_to_others() -> None:
-    assert decode_sample(Event(version=1, at_ms=1, service_id="s").SerializeToString()) is None
+def request_event(**changes: Any) -> bytes:
+    sample = RequestSample(request_topic="t.requests", interval_ms=10_000, sent=3, answered=2, **changes)
+    return Event(version=1, at_ms=1_700_000_000_123, service_id="s", request_sample=sample).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        Event(version=1, at_ms=1, service_id="s").SerializeToString(),
+        request_event(),
+        request_event(lag_bounds_ms=[1, 2], lag_buckets=[0, 1, 1], lag_total_ms=4.5, pending=-1),
+    ],
+)
+def test_an_event_of_another_kind_is_left_to_others(data: bytes) -> None:
+    assert decode_sample(data) is None
 
 
 @pytest.mark.parametrize(
@@ -54,12 +67,17 @@ def test_an_event_of_another_kind_is_left_to_others() -> None:
         (event(committed_offset=-1), "negative"),
         (event(topic="t" * 250), "249"),
         (event(at_ms=0), "unset or in the future"),
-        (event(at_ms=int(time.time() * 1000) + 3_600_000), "unset or in the future"),
     ],
 )
 def test_what_no_table_could_hold_is_unusable(data: bytes, reason: str) -> None:
     with pytest.raises(Unusable, match=reason):
         decode_sample(data)
+
+
+def test_what_is_yet_to_happen_is_unusable() -> None:
+    an_hour_on = int(time.time() * 1000) + 3_600_000
+    with pytest.raises(Unusable, match="unset or in the future"):
+        decode_sample(event(at_ms=an_hour_on))
 
 
 @given(st.binary())
