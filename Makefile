@@ -7,6 +7,10 @@ NAME ?= log
 # Those of `make bench NAME=kafka` whose requirements clash with ours.
 PEERS := arroyo faust quix
 installed-for-kafka := $(PEERS:%=var/peers/%/.complete)
+# What `make bench` wants from the system, where it is not Redis alone.
+needs-of-kafka := java maven
+needs-of-cluster := java maven
+needs-of-requests := java maven redis nats-server
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test test-full lint format bench services lock reference proto screenshots clean
@@ -50,7 +54,7 @@ format: $(BIN)/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format .
 
 bench: $(BIN)/.bench $(installed-for-$(NAME)) ## measure one group beside its peers: make bench NAME=log
-	@scripts/require --optional $(if $(filter kafka cluster,$(NAME)),java maven,redis)
+	@scripts/require --optional $(or $(needs-of-$(NAME)),redis)
 	$(BIN)/python -m tests.benchmarks $(NAME)
 
 reference: $(BIN)/.dev ## make the generated documentation

@@ -105,7 +105,10 @@ class ErrorReply:
     message: str
 
     def headers(self) -> dict[str, bytes]:
-        return {ERROR_CODE: self.code.encode(), ERROR_MESSAGE: self.message.encode(errors="backslashreplace")}
+        return {
+            ERROR_CODE: self.code.encode(errors="backslashreplace"),
+            ERROR_MESSAGE: self.message.encode(errors="backslashreplace"),
+        }
 
     @classmethod
     def read(cls, headers: Headers) -> "ErrorReply | None":

@@ -17,6 +17,7 @@ QueueError
 ├── PayloadTooLarge         one message is larger than the topic takes
 ├── PayloadMissing          what was stored apart from its dead letter is not there any more
 ├── PartitionFull           a bounded partition holds all it may (retryable)
+├── QueueOverloaded         as many messages wait as may, or a quota is used up (retryable)
 ├── NotOwner                the partition to commit belongs to another consumer of the group
 │   ├── Displaced           another consumer has joined with this one's member id and has its place
 │   └── StaleEpoch          the group has committed the partition under a newer assignment than this one's
@@ -26,6 +27,11 @@ QueueError
 ├── NotCoordinator          another instance coordinates the cluster now
 ├── UnknownRebalance        there is no such rebalance
 ├── StoreUnavailable        the cluster's store cannot be reached (retryable)
+├── TooManyRequests         as many requests wait for their answers as may (retryable)
+├── RequestTimeout          no answer came in time; whether the request was worked on is not known
+├── RequestFailed           the responder answered that it failed, and why
+├── RequestCancelled        who sent the request waits for it no longer
+├── RequestsStopped         the template that sent the request has been stopped
 ├── ProducerFenced          a newer producer has taken over this transactional id
 ├── TransactionAborted      the transaction was aborted, so nothing of it took effect (retryable)
 ├── StateUndone             what handlers remember has to be read anew (retryable)
@@ -159,6 +165,19 @@ class PartitionFull(QueueError):
     retryable = True
 
 
+class QueueOverloaded(QueueError):
+    """As many messages wait in the queue as its configuration lets wait, or a quota is used up; nothing of this one was
+    stored."""
+
+    code = "queue_overloaded"
+    retryable = True
+
+    @property
+    def retry_after_s(self) -> float:
+        """So many seconds later there is room, if nobody else takes it."""
+        return float(self.fields.get("retry_after_s", 1.0))
+
+
 class NotOwner(QueueError):
     """The partition to commit belongs to another consumer of the group."""
 
@@ -213,6 +232,42 @@ class StoreUnavailable(QueueError):
 
     code = "store_unavailable"
     retryable = True
+
+
+class TooManyRequests(QueueError):
+    """As many requests wait for their answers as may."""
+
+    code = "too_many_requests"
+    retryable = True
+
+
+class RequestTimeout(QueueError):
+    """No answer came in time. Whether the request was worked on is not known: to ask again is its sender's choice."""
+
+    code = "request_timeout"
+
+
+class RequestFailed(QueueError):
+    """The responder answered that it failed, and why. Handlers raise it, too, with an `error_code` of their own."""
+
+    code = "request_failed"
+
+    @property
+    def error_code(self) -> str:
+        """The responder's: stable, and meant for machines."""
+        return str(self.fields.get("error_code", ""))
+
+
+class RequestCancelled(QueueError):
+    """Who sent the request waits for it no longer."""
+
+    code = "request_cancelled"
+
+
+class RequestsStopped(QueueError):
+    """The template that sent the request has been stopped, or was never started."""
+
+    code = "requests_stopped"
 
 
 class ProducerFenced(QueueError):

@@ -28,6 +28,10 @@ SECTIONS: dict[str, list[str]] = {
         *("processing_strategy", "ProcessingStrategyType", "ProcessingStrategy"),
     ],
     "Dead letters": ["DeadLetter", "FailureStory", "DeadLetterPolicy", "OnLimit"],
+    "Requests": [
+        *("RequestTemplate", "ResponseTemplate", "RequestTopics", "ResponseFuture", "Request", "RequestHandler"),
+        *("RequestOptions", "ResponseOptions", "RequestCounts", "ResponseCounts"),
+    ],
     "Messages": ["QueueMessage", "Record", "RecordMetadata", "UNKNOWN_OFFSET", "encode", "decode"],
     "Providers": [
         *("open_provider", "ProducerOptions", "ConsumerOptions", "KafkaOptions", "KafkaSecurity", "Provider"),
@@ -49,11 +53,13 @@ SECTIONS: dict[str, list[str]] = {
 }
 
 # Plain classes that users make themselves.
-_CONSTRUCTED = ("Queues", "Router", "MemoryProvider", "MemoryStorage")
+_CONSTRUCTED = ("Queues", "Router", "MemoryProvider", "MemoryStorage", "RequestTemplate", "ResponseTemplate")
 # What cannot say itself what it is.
 NOTES = {
     "SYSTEM_TENANT": "`13814000-1dd2-11b2-8080-808080808080`: its queues are for all who have none of their own.",
     "SECRET_OPTION": "Metadata of an option's field, whose value is never shown again.",
+    "RequestHandler": "What answers requests: a function, or an `async def`, from a `Request` to its answer, which is "
+    "bytes, a message of Protocol Buffers, a `QueueMessage`, or nothing.",
     "UNKNOWN_OFFSET": "`-1`: the offset of a message that nobody acknowledged, with `acks=0`.",
     "QueueSettings": "The `queue:` tree. [Every setting](settings.md) is described on its own page.",
 }

@@ -8,6 +8,7 @@ from queuecore.config import FILE_VARIABLE, PREFIX, load, section
 from queuecore.config.provider_settings import KafkaSettings, StoredSettings
 from queuecore.config.queue_tree import QueueSettings
 from queuecore.providers.options import ConsumerOptions, KafkaOptions, KafkaSecurity, ProducerOptions
+from queuecore.requests.options import RequestOptions, ResponseOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,22 @@ def consumer_options(settings: QueueSettings) -> ConsumerOptions:
         max_partition_fetch_bytes=client.max_partition_fetch_bytes,
         auto_offset_reset=client.auto_offset_reset,
         session_timeout_ms=client.session_timeout_ms,
+    )
+
+
+def request_options(settings: QueueSettings) -> RequestOptions:
+    """How services of the platform ask."""
+    requests = settings.requests
+    return RequestOptions(requests.max_pending_requests, requests.max_request_timeout_ms, requests.poll_interval_ms)
+
+
+def response_options(settings: QueueSettings) -> ResponseOptions:
+    """How services of the platform answer: nothing takes longer than somebody waits for it."""
+    requests = settings.requests
+    return ResponseOptions(
+        max_pending_requests=requests.max_pending_requests,
+        request_timeout_ms=requests.max_request_timeout_ms,
+        poll_interval_ms=requests.poll_interval_ms,
     )
 
 

@@ -140,6 +140,21 @@ class TaskSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """Of requests that services of the platform ask each other."""
+
+    max_pending_requests: int = setting(
+        10_000, "Requests of one instance that may wait for their answers; one more is refused.", minimum=1
+    )
+    max_request_timeout_ms: int = setting(
+        60_000, "Milliseconds a request waits for its answer, at most.", key="max_request_timeout", minimum=1
+    )
+    poll_interval_ms: int = setting(
+        25, "Milliseconds by which a timeout may be told late.", key="poll_interval", minimum=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionSettings:
     count: int = _partitions(10, "Partitions of core, rule-engine, edge and version-control topics that set none.")
     hash_function_name: HashName = setting("murmur3_128", "Which partition an entity's messages go to.")
@@ -167,6 +182,7 @@ class QueueSettings:
     vc: VersionControlSettings = field(default=VersionControlSettings(), metadata=section())
     edqs: EdqsSettings = field(default=EdqsSettings(), metadata=section())
     tasks: TaskSettings = field(default=TaskSettings(), metadata=section())
+    requests: RequestSettings = field(default=RequestSettings(), metadata=section())
     partitions: PartitionSettings = field(default=PartitionSettings(), metadata=section())
     # Writers to the log share one flush, so that those who come meanwhile wait for each other without lingering.
     log: LogSettings = field(default=LogSettings(linger_ms=0), metadata=section())

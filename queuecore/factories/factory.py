@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from queuecore.catalogue import CatalogueEntry, Scope, catalogue, routed_queues
+from queuecore.config.queue_options import request_options, response_options
 from queuecore.config.queue_tree import QueueSettings
 from queuecore.errors import ConfigurationError, NotSupported
 from queuecore.factories.channels import Channel
@@ -15,6 +16,7 @@ from queuecore.factories.producers import Producers
 from queuecore.factories.subscribing import subscribing_to
 from queuecore.hashing import Entity
 from queuecore.providers.base import Provider, QueueConsumer, QueueProducer, TopicSpec
+from queuecore.requests import RequestHandler, RequestTemplate, RequestTopics, ResponseTemplate
 from queuecore.routing import Router, RoutingTable
 from queuecore.topics import (
     SYSTEM_TENANT,
@@ -82,6 +84,18 @@ class QueueFactory(Producers, Consumers):
             return consumer
         infos = self.partitions(channel)
         return subscribing_to(consumer, infos if partition is None else (infos[partition],))
+
+    def requester(self, channel: Channel) -> RequestTemplate:
+        if not self.kind.may_send(channel):
+            raise self._not_its_own("send to", channel, [one for one in Channel if self.kind.may_send(one)])
+        topics = RequestTopics.of(channel, self.settings)
+        return RequestTemplate(self.provider, topics, self.service_id, request_options(self.settings))
+
+    def responder(self, channel: Channel, handler: RequestHandler) -> ResponseTemplate:
+        if not self._may_read(channel):
+            raise self._not_its_own("read", channel, [one for one in Channel if self._may_read(one)])
+        topics = RequestTopics.of(channel, self.settings)
+        return ResponseTemplate(self.provider, topics, handler, response_options(self.settings))
 
     def partitions(self, channel: Channel, member: str = "") -> tuple[TopicPartitionInfo, ...]:
         entry = self._entry(channel, member)

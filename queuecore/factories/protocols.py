@@ -7,6 +7,7 @@ from uuid import UUID
 from queuecore.factories.channels import Channel
 from queuecore.hashing import Entity
 from queuecore.providers.base import Provider, QueueConsumer, QueueProducer
+from queuecore.requests import RequestHandler, RequestTemplate, ResponseTemplate
 from queuecore.routing import Router
 from queuecore.topics import TopicPartitionInfo
 
@@ -36,6 +37,14 @@ class ServiceQueueFactory(Protocol):
     def consumer(self, channel: Channel, *, partition: int | None = None, member: str = "") -> QueueConsumer:
         """A consumer in the channel's group, not yet subscribed: `subscribe()` means all partitions, or the one that is
         asked for. NotSupported where this service does not read it."""
+
+    def requester(self, channel: Channel) -> RequestTemplate:
+        """Asks over a channel for requests, not yet started; its callers stop it. NotSupported where this service sends
+        nothing there, InvalidName for a channel that has no answers."""
+
+    def responder(self, channel: Channel, handler: RequestHandler) -> ResponseTemplate:
+        """Answers what is asked over a channel, not yet started; its callers stop it. NotSupported where this service
+        does not read it, InvalidName for a channel that has no answers."""
 
     def partitions(self, channel: Channel, member: str = "") -> tuple[TopicPartitionInfo, ...]:
         """All partitions of a channel, for `subscribe` and `send`. Of a family of topics (notifications, responses,

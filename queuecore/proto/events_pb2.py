@@ -24,15 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cqueuecore/proto/events.proto\x12\x11switchyard.events\"}\n\x05\x45vent\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\r\n\x05\x61t_ms\x18\x02 \x01(\x03\x12\x12\n\nservice_id\x18\x03 \x01(\t\x12\x38\n\roffset_sample\x18\n \x01(\x0b\x32\x1f.switchyard.events.OffsetSampleH\x00\x42\x06\n\x04\x62ody\"\xb3\x01\n\x0cOffsetSample\x12\x10\n\x08queue_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\r\n\x05topic\x18\x03 \x01(\t\x12\r\n\x05group\x18\x04 \x01(\t\x12\x18\n\x10\x62\x65ginning_offset\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\x12\x1d\n\x10\x63ommitted_offset\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x13\n\x11_committed_offsetb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cqueuecore/proto/events.proto\x12\x11switchyard.events\"\xb9\x01\n\x05\x45vent\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\r\n\x05\x61t_ms\x18\x02 \x01(\x03\x12\x12\n\nservice_id\x18\x03 \x01(\t\x12\x38\n\roffset_sample\x18\n \x01(\x0b\x32\x1f.switchyard.events.OffsetSampleH\x00\x12:\n\x0erequest_sample\x18\x0b \x01(\x0b\x32 .switchyard.events.RequestSampleH\x00\x42\x06\n\x04\x62ody\"\xb3\x01\n\x0cOffsetSample\x12\x10\n\x08queue_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\r\n\x05topic\x18\x03 \x01(\t\x12\r\n\x05group\x18\x04 \x01(\t\x12\x18\n\x10\x62\x65ginning_offset\x18\x05 \x01(\x03\x12\x12\n\nend_offset\x18\x06 \x01(\x03\x12\x1d\n\x10\x63ommitted_offset\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x13\n\x11_committed_offset\"\xf8\x02\n\rRequestSample\x12\x15\n\rrequest_topic\x18\x01 \x01(\t\x12\x13\n\x0binterval_ms\x18\x02 \x01(\x03\x12\x0f\n\x07pending\x18\x03 \x01(\x03\x12\x15\n\rpending_limit\x18\x04 \x01(\x03\x12\x1c\n\x14pending_memory_bytes\x18\x05 \x01(\x03\x12\x19\n\x11oldest_pending_ms\x18\x06 \x01(\x03\x12\x0c\n\x04sent\x18\x07 \x01(\x03\x12\x10\n\x08\x61nswered\x18\x08 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\t \x01(\x03\x12\x11\n\ttimed_out\x18\n \x01(\x03\x12\x12\n\nnot_stored\x18\x0b \x01(\x03\x12\x11\n\tcancelled\x18\x0c \x01(\x03\x12\x0f\n\x07refused\x18\r \x01(\x03\x12\x0c\n\x04late\x18\x0e \x01(\x03\x12\x0f\n\x07orphans\x18\x0f \x01(\x03\x12\x15\n\rlag_bounds_ms\x18\x10 \x03(\x03\x12\x13\n\x0blag_buckets\x18\x11 \x03(\x03\x12\x14\n\x0clag_total_ms\x18\x12 \x01(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'queuecore.proto.events_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_EVENT']._serialized_start=51
-  _globals['_EVENT']._serialized_end=176
-  _globals['_OFFSETSAMPLE']._serialized_start=179
-  _globals['_OFFSETSAMPLE']._serialized_end=358
+  _globals['_EVENT']._serialized_start=52
+  _globals['_EVENT']._serialized_end=237
+  _globals['_OFFSETSAMPLE']._serialized_start=240
+  _globals['_OFFSETSAMPLE']._serialized_end=419
+  _globals['_REQUESTSAMPLE']._serialized_start=422
+  _globals['_REQUESTSAMPLE']._serialized_end=798
 # @@protoc_insertion_point(module_scope)

@@ -40,6 +40,17 @@ def run_together(jobs: Sequence[Job]) -> list[Outcome]:
         return [_receive(worker, _WORK_S) for worker in workers]
 
 
+@contextmanager
+def beside(job: Job) -> Iterator[None]:
+    """Run what the job prepares in a process of its own, as long as the block lasts: its work is whatever is left to
+    do then. RuntimeError when it dies."""
+    with _worker(job) as worker:
+        _receive(worker, _STARTUP_S)
+        yield
+        worker.send("go")
+        _receive(worker, _WORK_S)
+
+
 def took_s(outcomes: Sequence[Outcome]) -> float:
     """From when the first began to when the last was done."""
     return max(outcome.ended for outcome in outcomes) - min(outcome.started for outcome in outcomes)

@@ -106,3 +106,12 @@ def test_the_pieces_of_the_how_to_on_handlers(tmp_path: Path) -> None:
         "2 apples of partition 0",
         "undecodable",
     ]
+
+
+def test_the_pieces_of_the_how_to_on_requests(tmp_path: Path) -> None:
+    assert run_snippets("docs/howto/requests.md", tmp_path) == [
+        "b'0.50'",
+        "unknown_fruit nobody sells that",
+        "0 ()",
+        'pending_requests_count{request_topic="prices.requests",service_id="shop-1"} 0.0',
+    ]

@@ -221,7 +221,7 @@ def test_an_unknown_or_empty_group_lists_those_there_are(
 
 
 def test_every_filled_group_opens() -> None:
-    for peer in ("lmdb", "persistqueue"):
+    for peer in ("lmdb", "persistqueue", "nats"):
         pytest.importorskip(peer, reason="`make bench` installs the peers")
 
     assert {"log", "log-growth", "log-latency", "routing"} <= set(groups.filled_groups())

@@ -10,8 +10,10 @@ from queuecore.errors import (
     PartitionFull,
     ProviderUnavailable,
     QueueError,
+    QueueOverloaded,
     StateUndone,
     StoreUnavailable,
+    TooManyRequests,
     TransactionAborted,
 )
 
@@ -31,7 +33,9 @@ def test_codes_are_distinct_and_few_errors_are_worth_a_retry() -> None:
     assert len({kind.code for kind in TREE}) == len(TREE)
     assert [kind for kind in TREE if kind.retryable] == [
         PartitionFull,
+        QueueOverloaded,
         StoreUnavailable,
+        TooManyRequests,
         TransactionAborted,
         StateUndone,
         ProviderUnavailable,
@@ -41,3 +45,9 @@ def test_codes_are_distinct_and_few_errors_are_worth_a_retry() -> None:
 def test_the_tree_is_drawn_as_it_is() -> None:
     drawn = re.findall(r"[├└]── (\w+)", errors.__doc__ or "")
     assert set(drawn) == {kind.__name__ for kind in TREE} - {QueueError.__name__}
+
+
+def test_who_is_refused_for_a_quota_is_told_when_to_come_again() -> None:
+    told = pickle.loads(pickle.dumps(QueueOverloaded("wait", retry_after_s=2.5)))  # noqa: S301
+    assert told.retry_after_s == 2.5
+    assert QueueOverloaded("wait").retry_after_s == 1.0

@@ -56,6 +56,10 @@ SURFACE = {
         *("CoreQueueFactory", "RuleEngineQueueFactory", "VersionControlQueueFactory"),
         *("TransportQueueFactory", "EdqsQueueFactory", "QueueSettings", "queue_settings"),
     },
+    "requests": {
+        *("RequestTemplate", "ResponseTemplate", "RequestTopics", "RequestOptions", "ResponseOptions"),
+        *("Request", "RequestHandler", "ResponseFuture", "RequestCounts", "ResponseCounts"),
+    },
     "errors": {name for name, thing in vars(errors).items() if _is_error(thing)},
 }
 # Imported only when they are asked for.

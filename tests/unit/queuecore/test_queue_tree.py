@@ -531,6 +531,7 @@ def test_an_installation_tells_of_settings_that_it_does_not_obey(settings: Any) 
         "SWITCHYARD_QUEUE_KAFKA_REPLICATION_FACTOR": "3",
         "SWITCHYARD_QUEUE_PACK_PROCESSING_TIMEOUT": "2000",
         "SWITCHYARD_QUEUE_RULE_ENGINE_DLQ_ENABLED": "false",
+        "SWITCHYARD_QUEUE_RULE_ENGINE_REPLICATION_FACTOR": "5",
     }
     settings.SWITCHYARD = load(Config, obeyed)
     assert check_queue_settings(None) == []
