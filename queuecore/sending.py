@@ -33,14 +33,18 @@ def send(producer: QueueProducer, info: TopicPartitionInfo, message: QueueMessag
     return stored
 
 
-def send_and_wait(
-    producer: QueueProducer, info: TopicPartitionInfo, message: QueueMessage, timeout_s: float
-) -> RecordMetadata:
-    """Send one message and return where it was stored. ProviderUnavailable when no answer came in time; the
-    message may then still be stored."""
+def wait_for(stored: "Future[RecordMetadata]", info: TopicPartitionInfo, timeout_s: float) -> RecordMetadata:
+    """Where it was stored. ProviderUnavailable when no answer came in time; the message may then still be stored."""
     try:
-        return send(producer, info, message).result(timeout_s)
+        return stored.result(timeout_s)
     except FutureTimeout:
         raise ProviderUnavailable(
             f"{info} did not acknowledge the message within {timeout_s:g} s; look at the provider, then send again"
         ) from None
+
+
+def send_and_wait(
+    producer: QueueProducer, info: TopicPartitionInfo, message: QueueMessage, timeout_s: float
+) -> RecordMetadata:
+    """Send one message and return where it was stored, as `wait_for`."""
+    return wait_for(send(producer, info, message), info, timeout_s)

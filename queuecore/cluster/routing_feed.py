@@ -24,8 +24,9 @@ class RoutingFeed:
     """Its methods are safe from any thread. Started once, stopped once.
 
     `use` is given each new table, on the feed's thread, and must not keep it waiting: `Router.publish`, or anything
-    that answers by the table once it returns. Only then is the version acknowledged. Where it returns False or raises,
-    the producer stays with what it has, and is seen to lag.
+    that answers by the table once it returns. Where it returns False or raises, the producer stays with what it has,
+    and is seen to lag. `is_over` is asked whether nothing that was addressed by another version is under way; the
+    version in use is acknowledged as soon as that is so. Until then the one before it is.
 
     While the store is away, which is said once, the producer goes on with what it has. One that is started meanwhile
     has nothing: `wait_ready` waits for the store, but not for ever.
@@ -36,6 +37,7 @@ class RoutingFeed:
         store: RoutingStore,
         producer_id: str,
         use: Callable[[RoutingTable], object],
+        is_over: Callable[[int], bool] = lambda _version: True,
         *,
         look_every_s: float = LOOK_EVERY_S,
         lease_s: float = LEASE_S,
@@ -49,10 +51,12 @@ class RoutingFeed:
         self.producer_id = producer_id
         self._store = store
         self._use = use
+        self._is_over = is_over
         self._look_every_s, self._lease_s = look_every_s, lease_s
         self._lease = Lease(now)
         self._acknowledge_at = float("-inf")
-        self._version = 0
+        # In use, and acknowledged.
+        self._version = self._acknowledged = 0
         # Before the last look that succeeded, and why the last one did not.
         self._confirmed_at = float("-inf")
         self._error: Exception | None = None
@@ -150,9 +154,12 @@ class RoutingFeed:
             self._acknowledge(asked_at)
 
     def _acknowledge(self, asked_at: float) -> None:
-        self._store.acknowledge(self.producer_id, self._version, self._lease_s)
+        told = self._version if self._is_over(self._version) else self._acknowledged
+        self._store.acknowledge(self.producer_id, told, self._lease_s)
         self._lease.extend(asked_at, self._lease_s)
-        self._acknowledge_at = asked_at + self._lease_s / 5
+        self._acknowledged = told
+        # What cannot be said yet is asked again at every look.
+        self._acknowledge_at = asked_at + self._lease_s / 5 if told == self._version else asked_at
 
     def _load(self) -> bool:
         """Whether the producer goes by another version than before."""

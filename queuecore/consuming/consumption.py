@@ -23,6 +23,7 @@ from queuecore.consuming.observing import Observer, Unobserved
 from queuecore.consuming.patience import Patience
 from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.consuming.pool import Pool, ThreadPool
+from queuecore.consuming.posting import Routing, Unrouted
 from queuecore.consuming.settling import NOT_OURS, settling
 from queuecore.consuming.stalls import StallDetector
 from queuecore.consuming.standing_by import stand_by
@@ -66,6 +67,7 @@ class Consumption:
         handler: MessageHandler,
         *,
         composer: Composer | None = None,
+        routing: Routing | None = None,
         observer: Observer | None = None,
         marks: MarkStore | None = None,
         producer: QueueProducer | None = None,
@@ -79,6 +81,7 @@ class Consumption:
         self._counter = Counter()
         self._stopwatch = Stopwatch(SYSTEM_CLOCK)
         self._composer = composer or NoComposer()
+        self._routing = routing or Unrouted()
         self._states = None
         if plan.state_topic:
             self._states = States(plan.state_topic, provider, producer or provider.producer(), self._changed.set)
@@ -246,7 +249,7 @@ class Consumption:
         if producer is None:
             producer = self._own_producer = self._provider.producer()
         patience = Patience(lambda: self._deadline)
-        desk = Desk(lambda: self._plan, self._provider, producer, self._counter, observer, patience)
+        desk = Desk(lambda: self._plan, self._provider, producer, self._counter, observer, patience, self._routing)
         return Surroundings(
             plan=lambda: self._plan,
             holds=lambda: self._holds,

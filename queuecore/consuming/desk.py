@@ -4,6 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,6 +13,7 @@ from queuecore.consuming.observing import Observer
 from queuecore.consuming.partition import PartitionWork
 from queuecore.consuming.patience import Patience
 from queuecore.consuming.plan import ConsumptionPlan
+from queuecore.consuming.posting import Posting, Routing, Unrouted
 from queuecore.consuming.state import PartitionState
 from queuecore.consuming.work import Outcome, Work
 from queuecore.deadletter.envelope import Stage
@@ -40,6 +42,8 @@ class Desk:
     counter: Counter
     observer: Observer
     patience: Patience = field(default_factory=lambda: Patience(lambda: float("inf")))
+    routing: Routing = field(default_factory=Unrouted)
+    _posting: Posting = field(default_factory=Unrouted)
 
     def be_patient(self, consumer: QueueConsumer, deadline: float | None) -> None:
         """What is sent from now on has this long. With a deadline the consumer cannot be polled."""
@@ -91,9 +95,28 @@ class Desk:
             raise error
         return fitting
 
+    @contextmanager
+    def posting(self) -> Iterator[None]:
+        """What is sent in this block goes by one routing version."""
+        with self.routing.posting() as posting:
+            before, self._posting = self._posting, posting
+            try:
+                yield
+            finally:
+                self._posting = before
+
+    def where(self, addressed: Addressed) -> Addressed:
+        """With the address that it has now."""
+        return self._posting.where(addressed)
+
     def send(self, work: Work) -> list["Future[RecordMetadata]"]:
         """What it has to wait for. ProviderUnavailable where there is no room to send."""
-        return [send(self.producer, *addressed) for addressed in work.outgoing]
+        return [self._send(addressed) for addressed in work.outgoing]
+
+    def _send(self, addressed: Addressed) -> "Future[RecordMetadata]":
+        stored = send(self.producer, *self.where(addressed))
+        self._posting.sent(stored)
+        return stored
 
     def finish_sending(self, part: PartitionWork, work: Work, stored: Iterable["Future[RecordMetadata]"]) -> None:
         """All that it sent is stored, or its letter instead."""
@@ -115,7 +138,7 @@ class Desk:
 
     def _send_in_turn(self, work: Work) -> Iterator["Future[RecordMetadata]"]:
         """Each once the one before it is stored: so no letter is without its payload."""
-        return (send(self.producer, *addressed) for addressed in work.outgoing)
+        return (self._send(addressed) for addressed in work.outgoing)
 
     def store_state(self, state: PartitionState, works: Iterable[Work]) -> None:
         """What these have remembered. The largest first: where that can be stored the others can, and else none is."""
@@ -123,7 +146,7 @@ class Desk:
         sending = [(offset, one) for offset, those in messages.items() for one in those]
         sending.sort(key=lambda one: len(one[1].message.data), reverse=True)
         for batch in (sending[:1], sending[1:]):
-            for offset, stored in [(offset, send(self.producer, *one)) for offset, one in batch]:
+            for offset, stored in [(offset, self._send(one)) for offset, one in batch]:
                 try:
                     self.patience.wait_for([stored])
                 except QueueError as error:

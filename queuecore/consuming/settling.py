@@ -72,6 +72,13 @@ class AtMostOnce:
     def settle_outside(self, finished: Sequence[Finished]) -> None:
         """Raises nothing of the provider's: nobody would get these again, so what cannot be stored is dropped, and
         counted."""
+        with self._desk.posting():
+            self._send(finished)
+        for _, works in finished:
+            self._desk.observer.settling(works)
+            self._desk.settled(works)
+
+    def _send(self, finished: Sequence[Finished]) -> None:
         under_way = []
         for part, works in finished:
             for work in works:
@@ -86,9 +93,6 @@ class AtMostOnce:
                 self._desk.finish_sending(part, work, stored)
             except QueueError as error:
                 _drop(work, error)
-        for _, works in finished:
-            self._desk.observer.settling(works)
-            self._desk.settled(works)
 
     def forget(self, places: Collection[ProviderPartition] | None = None) -> None: ...
 
@@ -119,7 +123,8 @@ class AtLeastOnce:
     ) -> None:
         self._gone.clear()
         self._desk.be_patient(consumer, deadline)
-        refusal = self._store(finished)
+        with self._desk.posting():
+            refusal = self._store(finished)
         for part, works in finished:
             stored = works if refusal is None else _stored(part, works)
             self._desk.observer.settling(stored)
@@ -320,11 +325,12 @@ class ExactlyOnce:
             time.sleep(_TRY_AGAIN_S)
 
     def _try_to_commit(self, consumer: QueueConsumer, finished: Sequence[Finished]) -> None:
-        with _counted(self._desk), self._sending_producer().begin() as transaction:
+        # The offsets of what is stored in vain are below the end of their partitions all the same.
+        with self._desk.posting(), _counted(self._desk), self._sending_producer().begin() as transaction:
             for part, works in finished:
                 for work in works:
                     for addressed in work.outgoing:
-                        transaction.send(*addressed)
+                        transaction.send(*self._desk.where(addressed))
                 for addressed in _remembered(part, works):
                     transaction.send(*addressed)
             ends = {part.info.place: works[-1].record.offset + 1 for part, works in finished}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from queuecore.errors import UnknownTopic
-from queuecore.providers.base import PartitionDescription, QueueAdmin
+from queuecore.providers.base import QueueAdmin, TopicDescription
 from queuecore.topics import ProviderPartition
 
 
@@ -31,7 +31,8 @@ def read_standings(
     topics = {place.topic for places in wanted.values() for place in places}
     # Committed before end: a lag is then never too small to be true.
     committed = admin.committed_offsets(wanted)
-    described = _describe(admin, topics)
+    found = describe_existing(admin, topics)
+    described = {one.place: one for topic in found.values() for one in topic.partitions}
     return {
         group: {
             place: Standing(one.beginning, one.end, committed[group].get(place))
@@ -42,16 +43,14 @@ def read_standings(
     }
 
 
-def _describe(admin: QueueAdmin, topics: set[str]) -> dict[ProviderPartition, PartitionDescription]:
-    """The partitions of those that exist: a topic that does not costs one more question."""
-    missing: set[str] = set()
-    while there := topics - missing:
+def describe_existing(admin: QueueAdmin, topics: Iterable[str]) -> Mapping[str, TopicDescription]:
+    """Those of these that exist, with one question to the provider: a topic that does not costs one more."""
+    there = set(topics)
+    while there:
         try:
-            found = admin.describe_topics(there)
+            return admin.describe_topics(there)
         except UnknownTopic as error:
             if (topic := error.fields.get("topic")) not in there:
                 raise
-            missing.add(topic)
-        else:
-            return {one.place: one for topic in found.values() for one in topic.partitions}
+            there.discard(topic)
     return {}

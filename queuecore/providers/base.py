@@ -38,6 +38,9 @@ class TopicSpec:
     # only, there is one copy.
     replication_factor: int | None = None
     min_insync_replicas: int | None = None
+    # What else the provider is to set, by its own names: those of `Capabilities.topic_properties`. One that is left out
+    # stays as it is.
+    properties: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         check_choices(self, cleanup=Cleanup)
@@ -69,13 +72,16 @@ _COPIES = ("replication_factor", "min_insync_replicas")
 
 
 def with_one_copy(spec: TopicSpec) -> TopicSpec:
-    """The spec as a provider on one machine keeps it. ConfigurationError where it wants more copies."""
+    """The spec as a provider on one machine keeps it. ConfigurationError where it wants more copies, or properties."""
     for name in _COPIES:
         if (value := getattr(spec, name)) is not None and value > 1:
             raise ConfigurationError(
                 f"topic {spec.name!r}: {name} is {value}, and this provider keeps one copy; leave it out, or set "
                 "queue.type to kafka"
             )
+    if spec.properties:
+        names = ", ".join(name for name, _ in spec.properties)
+        raise ConfigurationError(f"topic {spec.name!r}: this provider has no {names}; leave the properties out")
     return replace(spec, replication_factor=None, min_insync_replicas=None)
 
 
@@ -127,6 +133,8 @@ class Capabilities:
     compaction: bool
     # Whether members of a group share partitions by the strategy of ConsumerOptions.
     group_strategies: bool
+    # What topics can be set to beyond `TopicSpec`, by the provider's own names.
+    topic_properties: frozenset[str] = frozenset()
 
 
 class QueueProducer(Protocol):
@@ -314,9 +322,10 @@ class QueueAdmin(Protocol):
         """The first offset whose record is not older than that; the end where there is none."""
 
     def committed_offsets(
-        self, groups: Mapping[str, Iterable[ProviderPartition]]
+        self, groups: Mapping[str, Iterable[ProviderPartition] | None]
     ) -> Mapping[str, Mapping[ProviderPartition, int]]:
-        """Per group, what it committed; a partition it never committed is absent."""
+        """Per group, what it committed in these partitions, or wherever it did where None stands for them; a partition
+        it never committed is absent."""
 
     def committed_epochs(
         self, groups: Mapping[str, Iterable[ProviderPartition]]

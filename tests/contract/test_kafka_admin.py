@@ -250,7 +250,8 @@ class TestCluster:
             assert found_lags == {"nobody": {ProviderPartition(safe.name, 0): Standing(0, 0, None)}}
             silent, told = ["-", "-", "0", "-"], ["0", "0", "0", "0"]
             wanted = [silent if n == lost.partition else told for n in range(3)]
-            # Seen empty once or twice right after the broker was killed, without an error; why is not known.
+            # A broker that has just become the group's coordinator tells only what it knows to be on all copies in
+            # sync, and learns of the last commits with the next write.
             wait_until(lambda: [line[2:] for line in offsets_shown("readers", alone.name)] == wanted)
             admin.create_topics([TopicSpec(new_name(), replication_factor=2)])
             assert admin.committed_offsets({"nobody": [ProviderPartition(safe.name, 0)]}) == {"nobody": {}}

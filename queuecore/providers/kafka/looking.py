@@ -11,7 +11,7 @@ from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionE
 from queuecore.errors import UnknownTopic
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.kafka.asking import Asking
-from queuecore.providers.kafka.topic_settings import SETTINGS, from_settings
+from queuecore.providers.kafka.topic_settings import SETTINGS, TOPIC_PROPERTIES, from_settings
 from queuecore.topics import ProviderPartition
 
 _INTERNAL = "__"
@@ -111,7 +111,7 @@ def read_settings(client: KafkaAdminClient, topics: Mapping[str, Topic]) -> dict
     """What their specs are made of; a topic that was removed meanwhile is left out."""
     if not topics:
         return {}
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name, list(SETTINGS)) for name in topics]
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, [*SETTINGS, *TOPIC_PROPERTIES]) for name in topics]
     found = client.describe_configs(resources, config_filter="all")["topic"]
     kept: dict[str, Settings] = {}
     for name, topic in topics.items():

@@ -12,6 +12,7 @@ from queuecore.providers.kafka.consumer import KafkaConsumer
 from queuecore.providers.kafka.delivery import Delivery
 from queuecore.providers.kafka.producer import KafkaProducer
 from queuecore.providers.kafka.reader import KafkaReader
+from queuecore.providers.kafka.topic_settings import TOPIC_PROPERTIES
 from queuecore.providers.kafka.transactions import KafkaTransactionalProducer
 from queuecore.providers.options import (
     DEFAULT_CONSUMING,
@@ -22,7 +23,13 @@ from queuecore.providers.options import (
     ProducerOptions,
 )
 
-CAPABILITIES: Final = Capabilities(durable=True, transactions=True, compaction=True, group_strategies=True)
+CAPABILITIES: Final = Capabilities(
+    durable=True,
+    transactions=True,
+    compaction=True,
+    group_strategies=True,
+    topic_properties=frozenset(TOPIC_PROPERTIES),
+)
 
 
 class KafkaProvider:

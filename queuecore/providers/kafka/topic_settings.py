@@ -15,6 +15,32 @@ _KAFKAS_MAX_MESSAGE_BYTES: Final = 1_048_588
 SETTINGS: Final = ("retention.ms", "retention.bytes", "segment.bytes", "cleanup.policy", "min.insync.replicas")
 
 
+# Those that a topic may have besides. None of them is secret.
+TOPIC_PROPERTIES: Final = (
+    "compression.type",
+    "delete.retention.ms",
+    "file.delete.delay.ms",
+    "flush.messages",
+    "flush.ms",
+    "index.interval.bytes",
+    "local.retention.bytes",
+    "local.retention.ms",
+    "max.compaction.lag.ms",
+    "max.message.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "preallocate",
+    "remote.storage.enable",
+    "segment.index.bytes",
+    "segment.jitter.ms",
+    "segment.ms",
+    "unclean.leader.election.enable",
+)
+
+
 def to_settings(spec: TopicSpec) -> dict[str, str]:
     settings = {
         "retention.ms": str(spec.retention_ms),
@@ -24,7 +50,7 @@ def to_settings(spec: TopicSpec) -> dict[str, str]:
     }
     if spec.min_insync_replicas is not None:
         settings["min.insync.replicas"] = str(spec.min_insync_replicas)
-    return settings
+    return settings | dict(spec.properties)
 
 
 def changed_settings(kept: Mapping[str, str | None], wanted: TopicSpec) -> dict[str, str]:
@@ -33,7 +59,7 @@ def changed_settings(kept: Mapping[str, str | None], wanted: TopicSpec) -> dict[
     A spec does not tell all: that nothing is ever removed may lie at the policy or at the limits.
     """
     return {
-        key: value for key, value in to_settings(wanted).items() if _meaning(key, kept[key]) != _meaning(key, value)
+        key: value for key, value in to_settings(wanted).items() if _meaning(key, kept.get(key)) != _meaning(key, value)
     }
 
 
@@ -68,7 +94,9 @@ def from_settings(name: str, partitions: int, replication_factor: int, settings:
     )
 
 
-def _meaning(key: str, value: str | None) -> int | frozenset[str]:
+def _meaning(key: str, value: str | None) -> int | str | frozenset[str] | None:
+    if key not in SETTINGS:
+        return value
     return _policies(value) if key == "cleanup.policy" else _number({key: value}, key)
 
 

@@ -173,7 +173,7 @@ def _new_topic(spec: TopicSpec, max_request_size: int) -> dict[str, object]:
     return {
         "num_partitions": spec.partitions,
         "replication_factor": _copies(spec),
-        "configs": to_settings(spec) | room_for(max_request_size),
+        "configs": room_for(max_request_size) | to_settings(spec),
     }
 
 

@@ -97,7 +97,7 @@ class LogAdmin:
 
         return {place: find(place, time_ms) for place, time_ms in times_ms.items()}
 
-    def committed_offsets(self, groups: Mapping[str, Iterable[ProviderPartition]]) -> Mapping[str, Offsets]:
+    def committed_offsets(self, groups: Mapping[str, Iterable[ProviderPartition] | None]) -> Mapping[str, Offsets]:
         return _chosen(groups, self._catalog.committed)
 
     def committed_epochs(self, groups: Mapping[str, Iterable[ProviderPartition]]) -> Mapping[str, Epochs]:
@@ -151,12 +151,13 @@ class LogAdmin:
 
 
 def _chosen(
-    groups: Mapping[str, Iterable[ProviderPartition]], known: Callable[[str], Mapping[ProviderPartition, int]]
+    groups: Mapping[str, Iterable[ProviderPartition] | None], known: Callable[[str], Mapping[ProviderPartition, int]]
 ) -> dict[str, dict[ProviderPartition, int]]:
     answer = {}
     for group, wanted in groups.items():
         of_group = known(group)
-        answer[group] = {place: of_group[place] for place in wanted if place in of_group}
+        chosen = of_group if wanted is None else wanted
+        answer[group] = {place: of_group[place] for place in chosen if place in of_group}
     return answer
 
 

@@ -70,7 +70,7 @@ class MemoryAdmin:
         return self._ask(times_ms, lambda partition: partition.first_at(times_ms[partition.place]))
 
     def committed_offsets(
-        self, groups: Mapping[str, Iterable[ProviderPartition]]
+        self, groups: Mapping[str, Iterable[ProviderPartition] | None]
     ) -> Mapping[str, Mapping[ProviderPartition, int]]:
         return self._ask_groups(groups, lambda group: group.committed)
 
@@ -119,18 +119,21 @@ class MemoryAdmin:
 
     def _ask_groups(
         self,
-        groups: Mapping[str, Iterable[ProviderPartition]],
+        groups: Mapping[str, Iterable[ProviderPartition] | None],
         question: Callable[[MemoryGroup], Mapping[ProviderPartition, int]],
     ) -> Mapping[str, Mapping[ProviderPartition, int]]:
         with self._storage.lock:
             known = {name: question(group) for name, group in self._storage.groups.items()}
-            return {
-                name: {place: known[name][place] for place in wanted if place in known.get(name, {})}
-                for name, wanted in groups.items()
-            }
+            return {name: _chosen(wanted, known.get(name, {})) for name, wanted in groups.items()}
 
     def _partition(self, place: ProviderPartition) -> MemoryPartition:
         """Without what is too old to be seen."""
         partition = self._storage.partition(place)
         partition.apply_retention(self._storage.clock.now_ms())
         return partition
+
+
+def _chosen(
+    wanted: Iterable[ProviderPartition] | None, known: Mapping[ProviderPartition, int]
+) -> dict[ProviderPartition, int]:
+    return {place: known[place] for place in (known if wanted is None else wanted) if place in known}

@@ -1,5 +1,6 @@
 """A stretch of a partition's messages, kept as columns."""
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, repeat
@@ -7,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from queuecore.messages import Headers, Key, Record
-from queuecore.providers.memory.messages import Stored
+from queuecore.providers.memory.messages import Pairs, Stored
 from queuecore.topics import ProviderPartition
 
 SEGMENT_RECORDS = 1_024
@@ -25,19 +26,21 @@ class Entry(NamedTuple):
 class Segment:
     """Grows at its end, and never changes otherwise: the records made of it ask it for their keys and headers.
 
-    Nothing in the columns is of interest to Python's garbage collector, so a full partition does not slow it down.
+    Python's garbage collector goes through every list there is, whatever is in it; of a full segment it has nothing to
+    go through. Numbers are in arrays, which it does not know, and the others in tuples: those of plain values, and of
+    tuples of these, it leaves out once it has seen them. So a full partition does not slow it down.
     """
 
     __slots__ = ("_data", "_headers", "_keys", "_sizes", "_timestamps_ms", "offsets", "partition", "topic")
 
     def __init__(self, place: ProviderPartition) -> None:
         self.topic, self.partition = place
-        self.offsets: list[int] = []
-        self._timestamps_ms: list[int] = []
-        self._sizes: list[int] = []
+        self.offsets = array("q")
+        self._timestamps_ms = array("q")
+        self._sizes = array("q")
         self._keys: list[Key] = []
         self._data: list[bytes] = []
-        self._headers: list[Headers] = []
+        self._headers: list[Pairs] = []
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -50,22 +53,30 @@ class Segment:
         self.extend([entry.offset], entry.timestamp_ms, [entry.size], [entry.message])
 
     def extend(
-        self, offsets: Sequence[int], timestamp_ms: int, sizes: Iterable[int], messages: Iterable[Stored]
+        self, offsets: Sequence[int], timestamp_ms: int, sizes: Iterable[int], messages: Sequence[Stored]
     ) -> None:
-        """Add these; there is room."""
-        self.offsets += offsets
-        self._timestamps_ms += repeat(timestamp_ms, len(offsets))
-        self._sizes += sizes
-        for key, data, headers in messages:
-            self._keys.append(key)
-            self._data.append(data)
-            self._headers.append(headers)
+        """Add these, one at least; there is room."""
+        keys, data, headers = zip(*messages, strict=True)
+        self._keys += keys
+        self._data += data
+        self._headers += headers
+        self._timestamps_ms.extend(repeat(timestamp_ms, len(offsets)))
+        self._sizes.extend(sizes)
+        self.offsets.extend(offsets)
+        if not self.room:
+            self._seal()
+
+    def _seal(self) -> None:
+        """Nothing is added any more."""
+        self._keys = tuple(self._keys)  # type: ignore[assignment]
+        self._data = tuple(self._data)  # type: ignore[assignment]
+        self._headers = tuple(self._headers)  # type: ignore[assignment]
 
     def key(self, index: int) -> Key:
         return self._keys[index]
 
     def headers(self, index: int) -> Headers:
-        return MappingProxyType(self._headers[index])
+        return MappingProxyType(dict(self._headers[index]))
 
     def index(self, offset: int) -> int:
         """Where the first record is that is not below this offset."""

@@ -199,6 +199,19 @@ class AdministeringContract(ContractKit):
         admin.alter_group_offsets(group, {place: 0})
         assert admin.committed_offsets({group: [place]}) == {group: {place: 0}}
 
+    def test_all_that_a_group_has_committed_is_known_without_naming_partitions(
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str
+    ) -> None:
+        admin, (zero, *_, last) = provider.admin(), places(queue)
+        send_all(provider, queue[-1], b"0", b"1")
+        admin.alter_group_offsets(group, {zero: 0, last: 2})
+        asked = {group: None, f"{group}-other": None, f"{group}-named": [zero]}
+        assert admin.committed_offsets(asked) == {
+            group: {zero: 0, last: 2},
+            f"{group}-other": {},
+            f"{group}-named": {},
+        }
+
     def test_a_group_nobody_used_has_committed_nothing(self, provider: Provider, info: TopicPartitionInfo) -> None:
         asked = {"contract-never-used": [info.place], "contract-nothing-asked": []}
         assert provider.admin().committed_offsets(asked) == {name: {} for name in asked}

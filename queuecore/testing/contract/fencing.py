@@ -109,7 +109,8 @@ class FencingContract(ContractKit):
         with newer_provider.transactional_producer(f"{group}-newer").begin() as transaction:
             transaction.send(out, QueueMessage(None, b"newer"))
             transaction.commit_offsets(newer, {info.place: 1})
-        assert provider.admin().committed_epochs({group: [info.place]}) == {group: {info.place: 2}}
+        # A transaction that is committed may take a moment to be seen by who asks for offsets.
+        wait_until(lambda: provider.admin().committed_epochs({group: [info.place]}) == {group: {info.place: 2}})
         older_producer = provider.transactional_producer(f"{group}-older")
         transaction = older_producer.begin()
         transaction.send(out, QueueMessage(None, b"older"))
