@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class QueueApiConfig(AppConfig):
@@ -8,6 +9,8 @@ class QueueApiConfig(AppConfig):
 
     def ready(self) -> None:
         from queueapi import checks  # noqa: F401 registers the checks
+        from queueapi.actions.tenant_profiles import restore_default_profile
         from queueapi.handlers import load_handlers
 
         load_handlers()
+        post_migrate.connect(restore_default_profile, sender=self)

@@ -8,13 +8,15 @@ from typing import Any
 from django.core.management import call_command
 
 from queueapi.actions.actor import SYSTEM
-from queueapi.actions.queues import create_queue, provision_metrics, provision_queue
+from queueapi.actions.provisioning import provision_metrics, provision_queue
+from queueapi.actions.queues import create_queue
 from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.actions.users import ensure_administrator
+from queueapi.choices import CONSUMED_QUEUE_STATES
 from queueapi.config import config
 from queueapi.models import Queue
 from queueapi.routing import tell_producers
-from queuecore.config.queue_tree import RuleEngineSettings
+from queuecore.config.queue_tree import QueueSettings
 from queuecore.errors import CorruptLog
 from queuecore.topics import MAIN_QUEUE
 
@@ -28,8 +30,9 @@ def bootstrap(password: str) -> None:
     call_command("migrate", verbosity=0, interactive=False)
     system = ensure_system_tenant()
     if not Queue.objects.filter(tenant=system, name=MAIN_QUEUE).exists():
-        create_queue(SYSTEM, system, name=MAIN_QUEUE, handler="log", **_main_options(config().queue.rule_engine))
-    steps: list[Callable[[], None]] = [partial(provision_queue, queue) for queue in Queue.objects.all()]
+        create_queue(SYSTEM, system, name=MAIN_QUEUE, handler="log", **_main_options(config().queue))
+    there = Queue.objects.filter(state__in=CONSUMED_QUEUE_STATES)
+    steps: list[Callable[[], None]] = [partial(provision_queue, queue) for queue in there]
     for step in (provision_metrics, *steps):
         try:
             step()
@@ -40,9 +43,12 @@ def bootstrap(password: str) -> None:
     ensure_administrator(ADMINISTRATOR, password)
 
 
-def _main_options(settings: RuleEngineSettings) -> dict[str, Any]:
+def _main_options(tree: QueueSettings) -> dict[str, Any]:
     """How the rule engine's queue begins. Later it is changed like any other."""
+    settings = tree.rule_engine
+    has_copies = tree.type == "kafka" and settings.replication_factor != tree.kafka.replication_factor
     return {
+        "replication_factor": settings.replication_factor if has_copies else None,
         "topic": settings.topic,
         "partitions": settings.partitions,
         "pack_processing_timeout_ms": settings.pack_processing_timeout_ms,

@@ -15,6 +15,7 @@ PUBLISH_ROUTING = "workers.publish_routing"
 SAMPLE_OFFSETS = "workers.sample_offsets"
 RUN_PIPELINE = "workers.run_pipeline"
 PURGE_LETTERS = "workers.purge_letters"
+PURGE_KEYS = "workers.purge_idempotency_keys"
 
 HOUR_S = 3600
 
@@ -59,5 +60,6 @@ def _schedule(config: Config) -> dict[str, Any]:
             (SWEEP_OPERATIONS, 10),
             (PUBLISH_ROUTING, 10),
             (PURGE_LETTERS, HOUR_S),
+            (PURGE_KEYS, HOUR_S),
         )
     }

@@ -9,7 +9,6 @@ from queueapi.handlers import handler_problems
 from queuecore.config.fields import Leaf, leaves
 
 _QUEUE_BY_QUEUE = "Configure the queue itself in the control plane; queuecore.queue_factory obeys the setting."
-_ONE_FACTOR = "Topics of all queues get queue.kafka.replication_factor; queuecore.queue_factory obeys the setting."
 _ONE_MEMBER = (
     "Each partition's consumer is the only member of its group and keeps to the classic protocol, so that a new owner "
     "displaces the one before; the indexer of dead letters and programs that share a group obey the setting."
@@ -22,7 +21,6 @@ _NOT_OBEYED = {
     "queue.prefix": _QUEUE_BY_QUEUE,
     "queue.group_id_style": _QUEUE_BY_QUEUE,
     "queue.core.": _QUEUE_BY_QUEUE,
-    "queue.rule-engine.replication-factor": _ONE_FACTOR,
     "queue.edge.": _QUEUE_BY_QUEUE,
     "queue.vc.": _QUEUE_BY_QUEUE,
     "queue.edqs.": _QUEUE_BY_QUEUE,

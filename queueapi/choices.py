@@ -13,6 +13,20 @@ class Tone(models.TextChoices):
     QUIET = "quiet"
 
 
+class QueueState(models.TextChoices):
+    """Creating: its topics are not all there yet. Draining: it takes no more messages, and those it has are consumed.
+    Deleting: nobody consumes it any more, and what is left of it goes."""
+
+    CREATING = "creating", "Creating"
+    ACTIVE = "active", "Active"
+    DRAINING = "draining", "Draining"
+    DELETING = "deleting", "Deleting"
+
+    @property
+    def tone(self) -> Tone:
+        return _QUEUE_TONES[self]
+
+
 class OperationState(models.TextChoices):
     PENDING = "pending", "Pending"
     RUNNING = "running", "Running"
@@ -90,6 +104,15 @@ class ConsumerState(models.TextChoices):
         return _CONSUMER_TONES[self]
 
 
+class TenantState(models.TextChoices):
+    ACTIVE = "active", "Active"
+    SUSPENDED = "suspended", "Suspended"
+
+    @property
+    def tone(self) -> Tone:
+        return _TENANT_TONES[self]
+
+
 class RebalanceState(models.TextChoices):
     """As `queuecore.cluster.rebalances` has them."""
 
@@ -109,9 +132,30 @@ class RebalanceState(models.TextChoices):
         return self in FINAL_REBALANCE_STATES
 
 
+class Role(models.TextChoices):
+    """What somebody is here to do. `queueapi.access.table` says what each may."""
+
+    ADMINISTRATOR = "administrator", "Administrator"
+    OPERATOR = "operator", "Operator"
+    AUDITOR = "auditor", "Auditor"
+    TENANT_ADMIN = "tenant_admin", "Tenant administrator"
+    TENANT_VIEWER = "tenant_viewer", "Tenant viewer"
+
+    @property
+    def tone(self) -> Tone:
+        return _ROLE_TONES[self]
+
+    @property
+    def is_of_tenant(self) -> bool:
+        return self in TENANT_ROLES
+
+
 # Tuples, not sets: they become part of database constraints, whose order must not vary.
 FINAL_OPERATION_STATES: Final = (OperationState.SUCCEEDED, OperationState.FAILED, OperationState.CANCELLED)
+CONSUMED_QUEUE_STATES: Final = (QueueState.ACTIVE, QueueState.DRAINING)
+ENDING_QUEUE_STATES: Final = (QueueState.DRAINING, QueueState.DELETING)
 FINAL_REBALANCE_STATES: Final = (RebalanceState.DONE, RebalanceState.FAILED, RebalanceState.CANCELLED)
+TENANT_ROLES: Final = (Role.TENANT_ADMIN, Role.TENANT_VIEWER)
 PAUSABLE_OPERATION_STATES: Final = (OperationState.PENDING, OperationState.RUNNING)
 # From each state, the states that may follow it. Given back by a replay that did not send it, a letter is open again.
 # One that was sent, and opened again before its outcome came, still hears that. One that failed again lives on as the
@@ -130,6 +174,12 @@ LEGAL_LETTER_CHANGES: Final = {
 }
 TROUBLED_CONSUMER_STATES: Final = (ConsumerState.STALLED, ConsumerState.STANDING_STILL)
 
+_QUEUE_TONES: Final = {
+    QueueState.CREATING: Tone.BUSY,
+    QueueState.ACTIVE: Tone.GOOD,
+    QueueState.DRAINING: Tone.WARN,
+    QueueState.DELETING: Tone.BAD,
+}
 _OPERATION_TONES: Final = {
     OperationState.PENDING: Tone.QUIET,
     OperationState.RUNNING: Tone.BUSY,
@@ -173,3 +223,11 @@ _CONSUMER_TONES: Final = {
     ConsumerState.STALLED: Tone.BAD,
     ConsumerState.STANDING_STILL: Tone.BAD,
 }
+_ROLE_TONES: Final = {
+    Role.ADMINISTRATOR: Tone.WARN,
+    Role.OPERATOR: Tone.BUSY,
+    Role.AUDITOR: Tone.QUIET,
+    Role.TENANT_ADMIN: Tone.GOOD,
+    Role.TENANT_VIEWER: Tone.QUIET,
+}
+_TENANT_TONES: Final = {TenantState.ACTIVE: Tone.GOOD, TenantState.SUSPENDED: Tone.WARN}

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from queueapi.cluster_settings import ClusterSettings, ServiceSettings
+from queueapi.listening import check_listen
+from queueapi.rest_settings import RestSettings
 from queuecore.catalogue import catalogue
 from queuecore.config import section, setting
 from queuecore.config.provider_settings import StoredSettings
@@ -63,8 +65,23 @@ class Config:
     )
     sample_interval_s: int = setting(5, "How often offsets are sampled, in seconds.", minimum=1)
     pipeline_interval_s: int = setting(10, "How often the Spark job runs, in seconds.", minimum=1)
+    metrics_listen: str = setting(
+        "",
+        "Address at which a process that sends requests shows Prometheus its metrics; two cannot share one. Empty: "
+        "none, but for the demo's transport 127.0.0.1:9464.",
+        parse=check_listen,
+        kind="host:port",
+    )
     letter_retention_days: int = setting(90, "After how many days dead letters are removed from the index.", minimum=1)
+    session_minutes: int = setting(
+        480, "After how many minutes without a click somebody has to sign in again.", minimum=1
+    )
+    lockout_failures: int = setting(
+        5, "After how many wrong passwords in a row a user name is locked out at an address.", minimum=1
+    )
+    lockout_minutes: int = setting(15, "For how many minutes a lock-out lasts.", minimum=1)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = setting("INFO", "The least that is logged.")
+    rest: RestSettings = field(default=RestSettings(), metadata=section())
     service: ServiceSettings = field(default=ServiceSettings(), metadata=section())
     cluster: ClusterSettings = field(default=ClusterSettings(), metadata=section())
     queue: QueueSettings = field(default=QueueSettings(), metadata=section())

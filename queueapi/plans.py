@@ -35,6 +35,16 @@ def other_groups(queue: Queue) -> list[str]:
     return [_group(queue, partition) for partition in others]
 
 
+def whole_queue_group(queue: Queue) -> str:
+    """The group that reads all partitions; where each has a group of its own, what the names of these begin with."""
+    return _group(queue, None)
+
+
+def all_groups(queue: Queue) -> list[str]:
+    """Every group that reads the queue, or has read it when its consumers were divided the other way."""
+    return [_group(queue, partition) for partition in (None, *range(queue.partitions))]
+
+
 def _group(queue: Queue, partition: int | None) -> str:
     return group_name(ServiceType.of(queue.service_type), queue.name, queue.tenant_id, partition)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from queueapi.addressing import Partitions, QueueAddresses
 from queueapi.models import Queue
+from queueapi.queue_addresses import Partitions, QueueAddresses
 from queuecore.deadletter.foreign import Origin
 from queuecore.errors import UnknownQueue
 from queuecore.messages import REPLAY_COUNT, REPLAY_ID, REPLAY_LETTER, Headers, Key, QueueMessage

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import Error as DatabaseError
 
+from queueapi.choices import QueueState
 from queueapi.cluster.store import DatabaseStore
 from queueapi.config import config
 from queueapi.models import Queue
@@ -60,7 +61,10 @@ def check_routable(queue: Queue) -> None:
 
 
 def _all_queues() -> Iterable[Queue]:
-    rows = Queue.objects.only("id", "tenant", "name", "topic", "service_type", "partitions")
+    """Those that take messages."""
+    rows = Queue.objects.filter(state=QueueState.ACTIVE).only(
+        "id", "tenant", "name", "topic", "service_type", "partitions"
+    )
     return rows.order_by("created_at", "id")
 
 

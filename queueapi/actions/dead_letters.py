@@ -32,17 +32,17 @@ _NOTHING: Final[Mapping[str, Combinable]] = MappingProxyType({})
 
 def plan_discard(selection: Selection) -> LetterPlan:
     """What `discard_letters` would do now."""
-    return plan_change(selection, LetterState.OPEN, MAX_AT_ONCE)
+    return plan_change(selection, LetterState.OPEN, LetterState.DISCARDED, MAX_AT_ONCE)
 
 
 def plan_restore(selection: Selection) -> LetterPlan:
     """What `restore_letters` would do now."""
-    return plan_change(selection, LetterState.DISCARDED, MAX_AT_ONCE)
+    return plan_change(selection, LetterState.DISCARDED, LetterState.OPEN, MAX_AT_ONCE)
 
 
 def plan_release(selection: Selection) -> LetterPlan:
     """What `release_letters` would do now."""
-    return plan_change(selection, LetterState.REPLAYING, MAX_AT_ONCE, _REPLAY_IS_OVER)
+    return plan_change(selection, LetterState.REPLAYING, LetterState.OPEN, MAX_AT_ONCE, _REPLAY_IS_OVER)
 
 
 def discard_letters(actor: Actor, selection: Selection, reason: str) -> LedgerEntry:
@@ -92,7 +92,7 @@ def _change(
     also: Mapping[str, Combinable] = _NOTHING,
 ) -> LedgerEntry:
     with transaction.atomic():
-        letter_ids = _take(selection, before, ready)
+        letter_ids = _take(selection, before, after, ready)
         entry = record(
             actor,
             action,
@@ -106,11 +106,11 @@ def _change(
     return entry
 
 
-def _take(selection: Selection, state: LetterState, ready: Q) -> Sequence[UUID]:
+def _take(selection: Selection, state: LetterState, after: LetterState, ready: Q) -> Sequence[UUID]:
     """The letters to change, locked: nobody else changes them before this transaction ends."""
     chosen = selected_letters(selection).filter(ready, state=state).order_by("id").select_for_update(of=("self",))
     letter_ids = list(chosen.values_list("id", flat=True)[: MAX_AT_ONCE + 1])
     is_short = not isinstance(selection, LetterFilter) and len(letter_ids) < len(set(selection))
     if not letter_ids or len(letter_ids) > MAX_AT_ONCE or is_short:
-        raise NotChangeable(plan_change(selection, state, MAX_AT_ONCE, ready).why_not)
+        raise NotChangeable(plan_change(selection, state, after, MAX_AT_ONCE, ready).why_not)
     return letter_ids

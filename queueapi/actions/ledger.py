@@ -15,6 +15,7 @@ def record(
     letter_id: UUID | None = None,
     group_id: int | None = None,
     replay_id: UUID | None = None,
+    tenant_id: UUID | None = None,
     count: int = 1,
     reason: str = "",
     before: dict[str, Any] | None = None,
@@ -39,7 +40,7 @@ def record(
     elif replay_id is not None:
         audit(actor, action, "replay", replay_id, before=before, after=told)
     elif letter_id is not None:
-        audit(actor, action, "dead_letter", letter_id, before=before, after=told)
+        audit(actor, action, "dead_letter", letter_id, tenant_id=tenant_id, before=before, after=told)
     else:
         audit(actor, action, "ledger_entry", entry.pk, before=before, after=told)
     return entry

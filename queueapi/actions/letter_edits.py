@@ -18,7 +18,7 @@ from queueapi.choices import LedgerAction, LetterState
 from queueapi.errors import InvalidInput, NotChangeable
 from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterGroup
 from queuecore.errors import PayloadTooLarge
-from queuecore.messages import QueueMessage
+from queuecore.messages import TENANT_ID, QueueMessage
 
 OWN_PREFIX: Final = "__queue."
 MAX_HEADER_BYTES: Final = 64 * 1024
@@ -30,11 +30,13 @@ def edit_letter(
     """Let a replay send this message instead of the original, which stays as it is.
 
     `seen` is when the edit that this one replaces was made; None: there was none. NotChangeable where somebody else has
-    edited it since, or where the letter is not open; InvalidInput and PayloadTooLarge where nobody could send that.
+    edited it since, or where the letter is not open; InvalidInput and PayloadTooLarge where nobody could send that, and
+    InvalidInput where a tenant's people would make it another's.
     """
     _check_message(message)
     with transaction.atomic():
         letter, edit = _open_letter(letter_id, seen)
+        _check_tenant(actor, message, _message_of(letter))
         before = _told(_message_of(edit or letter))
         edit, _ = DeadLetterEdit.objects.update_or_create(
             letter=letter,
@@ -48,7 +50,15 @@ def edit_letter(
         )
         DeadLetter.objects.filter(id=letter_id).update(is_edited=True)
         reason = checked_reason(reason)
-        record(actor, LedgerAction.EDIT, letter_id=letter_id, reason=reason, before=before, after=_told(message))
+        record(
+            actor,
+            LedgerAction.EDIT,
+            letter_id=letter_id,
+            tenant_id=letter.tenant_id,
+            reason=reason,
+            before=before,
+            after=_told(message),
+        )
     return edit
 
 
@@ -62,7 +72,15 @@ def revert_letter(actor: Actor, letter_id: UUID, *, reason: str = "", seen: date
         edit.delete()
         DeadLetter.objects.filter(id=letter_id).update(is_edited=False)
         reason = checked_reason(reason)
-        record(actor, LedgerAction.EDIT, letter_id=letter_id, reason=reason, before=before, after=after)
+        record(
+            actor,
+            LedgerAction.EDIT,
+            letter_id=letter_id,
+            tenant_id=letter.tenant_id,
+            reason=reason,
+            before=before,
+            after=after,
+        )
 
 
 def note_letter(actor: Actor, letter_id: UUID, note: str) -> DeadLetter:
@@ -73,7 +91,14 @@ def note_letter(actor: Actor, letter_id: UUID, note: str) -> DeadLetter:
         if letter.note != note:
             before, letter.note = {"note": letter.note}, note
             letter.save(update_fields=["note"])
-            record(actor, LedgerAction.NOTE, letter_id=letter_id, before=before, after={"note": note})
+            record(
+                actor,
+                LedgerAction.NOTE,
+                letter_id=letter_id,
+                tenant_id=letter.tenant_id,
+                before=before,
+                after={"note": note},
+            )
     return letter
 
 
@@ -137,6 +162,13 @@ def _check_message(message: QueueMessage) -> None:
     if len(message.data) > MAX_PAYLOAD_BYTES:
         raise PayloadTooLarge(f"the payload has {len(message.data):,} bytes; {MAX_PAYLOAD_BYTES:,} is the most")
     _check_headers(message.headers)
+
+
+def _check_tenant(actor: Actor, message: QueueMessage, original: QueueMessage) -> None:
+    """A tenant's people make it nobody else's message: a queue that all share handles it for whom it names."""
+    named, before = message.headers.get(TENANT_ID), original.headers.get(TENANT_ID)
+    if actor.tenant_id is not None and named not in (before, str(actor.tenant_id).encode()):
+        raise InvalidInput(f"headers: {TENANT_ID} says whose message it is, which stays {actor.tenant_id}; leave it so")
 
 
 def _check_headers(headers: Mapping[str, bytes]) -> None:

@@ -13,7 +13,15 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.ledger import record
 from queueapi.actions.letter_states import TallyKey, count_changes
 from queueapi.choices import LedgerAction, LetterState
-from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterEdit, DeadLetterGroup, QuarantinedLetter, ReplayItem
+from queueapi.models import (
+    DeadLetter,
+    DeadLetterBody,
+    DeadLetterEdit,
+    DeadLetterGroup,
+    QuarantinedLetter,
+    Queue,
+    ReplayItem,
+)
 
 # Each chunk is a transaction of its own: nobody waits for long.
 CHUNK: Final = 2_000
@@ -30,20 +38,32 @@ def purge_letters(before: datetime, chunk: int = CHUNK) -> int:
     return removed
 
 
+def remove_letters_of(queue: Queue, chunk: int = CHUNK) -> int:
+    """Of a queue that goes for good, whatever became of them. How many it were, up to a chunk."""
+    told = {"queue": str(queue.pk), "name": queue.name}
+    number = _remove_chunk(Q(queue=queue), told, chunk)
+    if not number:
+        DeadLetterGroup.objects.filter(queue=queue).delete()
+    return number
+
+
 def _purge_chunk(before: datetime, chunk: int) -> int:
+    is_over = ~Q(state=LetterState.REPLAYING) | Q(replay__operation__finished_at__lt=before)
+    return _remove_chunk(is_over & Q(failed_at__lt=before), {"failed_before": before.isoformat()}, chunk)
+
+
+def _remove_chunk(which: Q, told: dict[str, str], chunk: int) -> int:
     with transaction.atomic():
-        is_over = ~Q(state=LetterState.REPLAYING) | Q(replay__operation__finished_at__lt=before)
-        old = DeadLetter.objects.filter(is_over, failed_at__lt=before)
-        chosen = old.order_by("failed_at").values("id")[:chunk]
+        chosen = DeadLetter.objects.filter(which).order_by("failed_at").values("id")[:chunk]
         # Locked by rising id, as everywhere.
         letters = DeadLetter.objects.select_for_update(of=("self",))
-        letters = letters.filter(is_over, id__in=list(chosen.values_list("id", flat=True))).order_by("id")
+        letters = letters.filter(which, id__in=list(chosen.values_list("id", flat=True))).order_by("id")
         rows = list(letters.values_list("id", "group_id", "tenant_id", "state"))
         if rows:
             _remove([letter for letter, *_ in rows])
             changes = Counter(TallyKey(group, tenant, LetterState(state)) for _letter, group, tenant, state in rows)
             count_changes({key: -number for key, number in changes.items()})
-            record(SYSTEM, LedgerAction.PURGE, count=len(rows), after={"failed_before": before.isoformat()})
+            record(SYSTEM, LedgerAction.PURGE, count=len(rows), after=told)
     return len(rows)
 
 

@@ -12,6 +12,7 @@ from queueapi.actions.actor import Actor, audit
 from queueapi.choices import PAUSABLE_OPERATION_STATES, OperationState
 from queueapi.errors import AlreadyFinal, InvalidInput
 from queueapi.models import Operation, OperationLogEntry
+from queueapi.selectors.queue_operations import is_beyond_return
 from queueapi.selectors.rebalances import REBALANCE
 from queueapi.wakeups import wake_operation
 
@@ -22,11 +23,24 @@ WAKE_AGAIN_AFTER = timedelta(seconds=15)
 def start_operation(actor: Actor, kind: str, summary: str, params: dict[str, Any], total: int) -> Operation:
     """Record the operation and wake a worker once the caller's transaction is committed."""
     with transaction.atomic():
+        operation = record_operation(actor, kind, summary, params, total)
+        wake_operation(operation.id)
+    return operation
+
+
+def record_operation(actor: Actor, kind: str, summary: str, params: dict[str, Any], total: int) -> Operation:
+    """For who runs it at once: a worker is woken only where they are not done with it in time."""
+    with transaction.atomic():
         operation = Operation.objects.create(
-            kind=kind, summary=summary, params=params, total=total, created_by=actor.user, woken_at=timezone.now()
+            kind=kind,
+            summary=summary[:200],
+            params=params,
+            total=total,
+            created_by=actor.user,
+            tenant_id=actor.tenant_id,
+            woken_at=timezone.now(),
         )
         audit(actor, "start_operation", "operation", operation.id, after={"kind": kind, "params": params})
-        wake_operation(operation.id)
     return operation
 
 
@@ -85,11 +99,13 @@ def cancel_operation(actor: Actor, operation_id: UUID) -> Operation:
     """Ask for the end. What runs stops at its next step; what never ran ends at once. AlreadyFinal if over."""
     with transaction.atomic():
         operation = _unfinished(operation_id, "cancel")
+        if is_beyond_return(operation):
+            raise AlreadyFinal("the queue's consumers have left and its topics go; that cannot be taken back any more")
         before = operation.state
         operation.state = OperationState.CANCELLING
         operation.due_at = None
         operation.save(update_fields=["state", "due_at"])
-        audit(actor, "cancel_operation", "operation", operation.id, before={"state": before})
+        _audit(actor, "cancel_operation", operation, before={"state": before}, after={"state": operation.state})
         wake_operation(operation.id)
     return operation
 
@@ -108,7 +124,7 @@ def pause_operation(actor: Actor, operation_id: UUID) -> Operation:
             operation.paused_at = timezone.now()
             operation.save(update_fields=["paused_at"])
             log_operation(operation, f"paused by {actor.name}")
-            audit(actor, "pause_operation", "operation", operation.id)
+            _audit(actor, "pause_operation", operation, before={"paused": False}, after={"paused": True})
     return operation
 
 
@@ -120,7 +136,7 @@ def resume_operation(actor: Actor, operation_id: UUID) -> Operation:
             operation.paused_at = None
             operation.save(update_fields=["paused_at"])
             log_operation(operation, f"resumed by {actor.name}")
-            audit(actor, "resume_operation", "operation", operation.id)
+            _audit(actor, "resume_operation", operation, before={"paused": True}, after={"paused": False})
             wake_operation(operation.id)
     return operation
 
@@ -136,6 +152,10 @@ def wake_stale_operations() -> int:
     for operation_id in ids:
         wake_operation(operation_id)
     return len(ids)
+
+
+def _audit(actor: Actor, action: str, operation: Operation, before: dict[str, Any], after: dict[str, Any]) -> None:
+    audit(actor, action, "operation", operation.id, tenant_id=operation.tenant_id, before=before, after=after)
 
 
 def _unfinished(operation_id: UUID, verb: str) -> Operation:

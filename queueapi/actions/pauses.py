@@ -1,8 +1,10 @@
 """Pauses: a queue, a tenant's messages in it, or one of its partitions stands still until somebody says go on."""
 
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 
 from queueapi.actions.actor import Actor, audit
 from queueapi.errors import InvalidInput
@@ -19,11 +21,14 @@ def pause_queue(
     _check_target(queue, tenant, partition)
     reason = _check_reason(reason)
     with transaction.atomic():
+        locked = Queue.objects.select_for_update().filter(pk=queue.pk)
+        list(locked.values_list("pk"))
         pause, is_new = Pause.objects.get_or_create(
             queue=queue, tenant=tenant, partition=partition, defaults={"reason": reason, "paused_by": actor.name}
         )
         if is_new:
-            audit(actor, "pause", "queue", queue.id, after=_told(pause))
+            locked.update(version=F("version") + 1)
+            audit(actor, "pause", "queue", queue.id, tenant_id=_whose(pause), after=_told(pause))
     return pause
 
 
@@ -31,10 +36,13 @@ def resume_queue(actor: Actor, queue: Queue, *, tenant: Tenant | None = None, pa
     """Lift exactly that pause; other pauses of the queue hold on. False: there was none."""
     _check_target(queue, tenant, partition)
     with transaction.atomic():
+        locked = Queue.objects.select_for_update().filter(pk=queue.pk)
+        list(locked.values_list("pk"))
         pauses = Pause.objects.select_for_update().filter(queue=queue, tenant=tenant, partition=partition)
         if (pause := pauses.first()) is None:
             return False
-        audit(actor, "resume", "queue", queue.id, before=_told(pause))
+        locked.update(version=F("version") + 1)
+        audit(actor, "resume", "queue", queue.id, tenant_id=_whose(pause), before=_told(pause))
         pause.delete()
     return True
 
@@ -58,6 +66,10 @@ def _check_reason(reason: str) -> str:
             f"{len(reason)} were given"
         )
     return reason
+
+
+def _whose(pause: Pause) -> UUID | None:
+    return pause.tenant_id or pause.queue.only_tenant_id
 
 
 def _told(pause: Pause) -> dict[str, Any]:

@@ -1,77 +1,99 @@
 """Queues and the topics behind them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
 
 from queueapi import runtime
 from queueapi.actions.actor import Actor, audit
-from queueapi.actions.queue_checks import CHANGEABLE, check_fields, check_new_queue, check_queue
+from queueapi.actions.provisioning import start_provisioning
+from queueapi.actions.queue_checks import CHANGEABLE, check_fields, check_new_queue, check_properties_kept, check_queue
+from queueapi.actions.tenant_limits import check_change, check_own_queue, usual_retention_ms
+from queueapi.choices import ENDING_QUEUE_STATES, QueueState
 from queueapi.config import config
-from queueapi.errors import InvalidInput
+from queueapi.errors import ChangedMeanwhile, InvalidInput, QueueNotActive
 from queueapi.handler_options import entered_options, shown_options
 from queueapi.handlers import handler_timeout_ms
 from queueapi.models import Queue, Tenant
-from queueapi.routing import tell_producers
-from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.providers.base import DAY_MS, FOR_EVER, TopicSpec
+from queueapi.queue_topics import topics_of
 
-# Letters wait for a person.
-LETTER_RETENTION_MS: Final = 90 * DAY_MS
+# What the provider is to know of.
+_PROVISIONED: Final = frozenset(
+    {
+        "retention_ms", "retention_bytes", "segment_bytes", "replication_factor", "custom_properties", "dlq_topic",
+        "state_topic",
+    }
+)  # fmt: skip
 
 
 def create_queue(actor: Actor, tenant: Tenant, *, name: str, topic: str, handler: str, **options: Any) -> Queue:
-    """Record a queue and, once that is committed, create its topics and let producers send to it. InvalidInput and
-    InvalidName say what to enter instead."""
+    """Record a queue and, once that is committed, create its topics and let producers send to it. Where the provider is
+    away it stays `creating`, until its operation has done so. InvalidInput and InvalidName say what to enter instead.
+    """
     check_fields(name for name in options if name not in ("service_type", "partitions"))
     timeout_ms = handler_timeout_ms(handler) or config().queue.pack_processing_timeout_ms
     options.setdefault("pack_processing_timeout_ms", timeout_ms)
-    queue = Queue(tenant=tenant, name=name, topic=topic, handler=handler, **options)
+    options.setdefault("retention_ms", usual_retention_ms(tenant))
+    queue = Queue(tenant=tenant, name=name, topic=topic, handler=handler, state=QueueState.CREATING, **options)
     check_new_queue(queue)
     with transaction.atomic():
+        check_own_queue(queue)
         _insert(queue)
         after = _shown(queue, ("name", "topic", "service_type", "partitions", *CHANGEABLE))
-        audit(actor, "create", "queue", queue.id, after=after)
-        transaction.on_commit(lambda: provision_queue(queue))
-        # After its topics are there: nobody sends where nothing is.
-        transaction.on_commit(tell_producers)
-    return queue
+        audit(actor, "create", "queue", queue.id, tenant_id=queue.only_tenant_id, after=after)
+        start_provisioning(actor, queue, "Create queue")
+    return _as_it_is(queue)
 
 
-def change_queue(actor: Actor, queue: Queue, **changes: Any) -> Queue:
+def change_queue(actor: Actor, queue: Queue, *, seen: int | None = None, **changes: Any) -> Queue:
     """The queue as it is then: hosts consume it so within seconds. Without a difference nothing is written, but topics
-    that are missing are created. InvalidInput says what cannot be, and what to enter instead."""
+    that are missing are created, and a creation that has failed is tried again. InvalidInput says what cannot be, and
+    what to enter instead; QueueNotActive that it is being deleted; ChangedMeanwhile that `seen` is not its version any
+    more."""
     check_fields(changes)
     with transaction.atomic():
-        before = Queue.objects.select_for_update().get(pk=queue.pk)
+        before = Queue.objects.select_for_update().filter(pk=queue.pk).first()
+        if before is None:
+            raise QueueNotActive(f"queue {queue.name} has just been deleted")
+        if seen is not None and before.version != seen:
+            raise ChangedMeanwhile(f"somebody has just changed queue {before.name}; load it anew, and change that")
         changed = Queue.objects.select_related("tenant").get(pk=queue.pk)
         _enter(changed, changes)
         check_queue(changed)
+        check_properties_kept(before, changed)
         names = [name for name in CHANGEABLE if getattr(before, name) != getattr(changed, name)]
+        _check_state(before, names)
+        check_change(changed, names)
         if names:
-            changed.save(update_fields=names)
-            audit(actor, "change", "queue", queue.pk, before=_shown(before, names), after=_shown(changed, names))
-        # Also without a difference: the provider may have been away when it was made.
-        transaction.on_commit(lambda: provision_queue(changed))
-    return changed
+            changed.version = before.version + 1
+            changed.save(update_fields=[*names, "version"])
+            told = {"before": _shown(before, names), "after": _shown(changed, names)}
+            audit(actor, "change", "queue", queue.pk, tenant_id=changed.only_tenant_id, **told)
+        if changed.state not in ENDING_QUEUE_STATES and (_PROVISIONED & set(names) or _lacks_something(changed)):
+            start_provisioning(actor, changed, "Change the topics of queue")
+    return _as_it_is(changed)
 
 
-def provision_queue(queue: Queue) -> None:
-    """Create what is missing at the provider: the topics of its messages, letters and state. Repeatable."""
-    runtime.provider().admin().create_topics(_topics(queue))
+def _check_state(queue: Queue, changed: Iterable[str]) -> None:
+    """QueueNotActive. How a queue is consumed may be mended while it is drained; its topics stay as they are."""
+    if queue.state == QueueState.DELETING or (queue.state == QueueState.DRAINING and _PROVISIONED & set(changed)):
+        raise QueueNotActive(
+            f"queue {queue.name} is {queue.state_choice.label.lower()}, its topics are not changed any more; activate "
+            "it first"
+        )
 
 
-def provision_metrics() -> None:
-    """Create the topic the runtime reports to. Repeatable."""
-    spec = TopicSpec(METRICS_TOPIC, METRICS_PARTITIONS, retention_ms=DAY_MS)
-    runtime.provider().admin().create_topics([spec])
+def _lacks_something(queue: Queue) -> bool:
+    """Also without a difference: the provider may have been away when it was made."""
+    there = runtime.provider().admin().topics()
+    return queue.state == QueueState.CREATING or any(spec.name not in there for spec in topics_of(queue))
 
 
-def _topics(queue: Queue) -> Iterator[TopicSpec]:
-    yield from (TopicSpec(info.full_topic_name) for info in queue.partition_infos())
-    yield TopicSpec(queue.letter_topic, queue.partitions, retention_ms=LETTER_RETENTION_MS)
-    yield from (TopicSpec(name, retention_ms=FOR_EVER, cleanup="compact") for name in queue.state_topic_names())
+def _as_it_is(queue: Queue) -> Queue:
+    """What became of it since it was written here."""
+    queue.refresh_from_db(fields=["state", "operation"])
+    return queue
 
 
 def _insert(queue: Queue) -> None:

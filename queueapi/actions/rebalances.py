@@ -105,7 +105,8 @@ def cancel_rebalance(actor: Actor, rebalance_id: UUID) -> Rebalance:
         if before.state.is_final:
             raise AlreadyFinal(f"this rebalance is already {before.state}; there is nothing to cancel")
         if not before.is_unwanted:
-            audit(actor, "cancel_rebalance", "rebalance", rebalance_id, before={"state": before.state.value})
+            told = {"state": before.state.value, "unwanted": False}
+            audit(actor, "cancel_rebalance", "rebalance", rebalance_id, before=told, after=told | {"unwanted": True})
         operation = operation_of(rebalance_id)
         if operation is not None and not operation.state_choice.is_final:
             cancel_operation(actor, operation.id)

@@ -93,6 +93,16 @@ def changing() -> Iterator[Change]:
         state.save()
 
 
+@contextmanager
+def holding() -> Iterator[None]:
+    """Nobody else changes the cluster's rows meanwhile; what is called within may. Both databases, where there are two:
+    the other one first, as everywhere."""
+    with transaction.atomic(), reaching(), transaction.atomic(using=cluster_database()):
+        _wait_for_no_silence()
+        _locked_state()
+        yield
+
+
 def _wait_for_no_silence() -> None:
     """One that falls silent in the middle of a change, as it is suspended or cut off, would keep all others from theirs
     for as long: PostgreSQL ends its session, and so its lock. With SQLite it is on the same machine, to be ended there.

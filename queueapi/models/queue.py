@@ -1,15 +1,26 @@
 import uuid
 from enum import StrEnum
+from typing import Final
 
-from django.core.validators import MaxValueValidator, MinValueValidator
+from django.core.validators import BaseValidator, MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 
+from queueapi.choices import ENDING_QUEUE_STATES, QueueState
 from queuecore.deadletter.policy import OnLimit
 from queuecore.delivery import Delivery
 from queuecore.processing.strategies import ProcessingStrategyType
+from queuecore.providers.base import DAY_MS, FOR_EVER, MIN_SEGMENT_BYTES
 from queuecore.submit.strategies import DEFAULT_BATCH_SIZE, SubmitStrategyType
 from queuecore.topics import SYSTEM_TENANT, ServiceType, TopicPartitionInfo, dead_letter_partition, state_partition
+
+# What is longer is a slip of the finger.
+_HOUR_MS: Final = 60 * 60 * 1000
+_MOST_RETENTION_MS: Final = 100 * 365 * DAY_MS
+# Kafka keeps a segment's size in 31 bits.
+_MOST_SEGMENT_BYTES: Final = 2**31 - 1
+_MOST_BYTES: Final = 2**60
+_MOST_MESSAGES: Final = 10**12
 
 
 def _choice(kinds: type[StrEnum], default: StrEnum) -> "models.CharField[str, str]":
@@ -20,6 +31,12 @@ def _choice(kinds: type[StrEnum], default: StrEnum) -> "models.CharField[str, st
         default=default.value,
         error_messages={"invalid_choice": f"there is no %(value)r; choose one of {', '.join(kinds)}"},
     )
+
+
+def _between(least: int, most: int, unit: str, otherwise: str = "") -> list[BaseValidator]:
+    """Validators that say what to enter instead."""
+    message = f"%(show_value)s cannot be; use {least:,} to {most:,} {unit}{otherwise}"
+    return [MinValueValidator(least, message), MaxValueValidator(most, message)]
 
 
 def _at_least(field: str, least: float) -> models.CheckConstraint:
@@ -38,29 +55,39 @@ class Queue(models.Model):
     name = models.CharField(max_length=100)
     topic = models.CharField(max_length=180)
     service_type = _choice(ServiceType, ServiceType.TB_RULE_ENGINE)
-    partitions = models.PositiveIntegerField(default=3, validators=[MinValueValidator(1), MaxValueValidator(1000)])
+    partitions = models.PositiveIntegerField(default=3, validators=_between(1, 1000, "partitions"))
     created_at = models.DateTimeField(auto_now_add=True)
+    # Rises with every change of what is below, and of its pauses: whoever changes it says which version they saw.
+    version = models.PositiveBigIntegerField(default=1, editable=False)
+
+    state = models.CharField(max_length=16, choices=QueueState, default=QueueState.ACTIVE)
+    # What creates, provisions, drains or deletes it, or last did.
+    operation = models.ForeignKey(
+        "queueapi.Operation", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    # Where messages go that are published while it is drained, or what it has left when it is deleted.
+    successor = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="predecessors")
 
     handler = models.CharField(max_length=100)
     handler_options = models.JSONField(default=dict, blank=True)
     delivery = _choice(Delivery, Delivery.AT_LEAST_ONCE)
     consumer_per_partition = models.BooleanField(default=True)
-    concurrency = models.PositiveIntegerField(default=4, validators=[MinValueValidator(1), MaxValueValidator(1000)])
-    poll_interval_ms = models.PositiveIntegerField(default=25, validators=[MinValueValidator(1)])
-    pack_processing_timeout_ms = models.PositiveIntegerField(default=60_000, validators=[MinValueValidator(1)])
+    concurrency = models.PositiveIntegerField(default=4, validators=_between(1, 1000, "messages side by side"))
+    poll_interval_ms = models.PositiveIntegerField(default=25, validators=_between(1, 60_000, "ms"))
+    pack_processing_timeout_ms = models.PositiveIntegerField(default=60_000, validators=_between(1, DAY_MS, "ms"))
     state_topic = models.CharField(max_length=180, blank=True, default="")
     # What a service instance must have to consume it; empty: nothing.
     label = models.CharField(max_length=100, blank=True, default="")
 
     submit_strategy = _choice(SubmitStrategyType, SubmitStrategyType.BURST)
-    batch_size = models.PositiveIntegerField(default=DEFAULT_BATCH_SIZE, validators=[MinValueValidator(1)])
+    batch_size = models.PositiveIntegerField(default=DEFAULT_BATCH_SIZE, validators=_between(1, 1_000_000, "messages"))
 
     processing_strategy = _choice(ProcessingStrategyType, ProcessingStrategyType.SKIP_ALL_FAILURES)
     # 0: without limit.
-    retries = models.PositiveIntegerField(default=3, validators=[MaxValueValidator(1000)])
+    retries = models.PositiveIntegerField(default=3, validators=_between(0, 1000, "retries", "; 0 is without limit"))
     failure_percentage = models.FloatField(default=0, validators=[MinValueValidator(0), MaxValueValidator(100)])
-    retry_pause_ms = models.PositiveIntegerField(default=200)
-    max_retry_pause_ms = models.PositiveIntegerField(default=5000)
+    retry_pause_ms = models.PositiveIntegerField(default=200, validators=_between(0, _HOUR_MS, "ms"))
+    max_retry_pause_ms = models.PositiveIntegerField(default=5000, validators=_between(0, _HOUR_MS, "ms"))
 
     dlq_enabled = models.BooleanField(default=True)
     # Empty: the queue's own topic with `.dlq`.
@@ -68,13 +95,41 @@ class Queue(models.Model):
     # 1: no limit.
     dlq_max_ratio = models.FloatField(default=1, validators=[MaxValueValidator(1)])
     # 0: no limit.
-    dlq_max_count = models.PositiveIntegerField(default=0)
-    dlq_window_s = models.PositiveIntegerField(default=60, validators=[MinValueValidator(1)])
+    dlq_max_count = models.PositiveIntegerField(
+        default=0, validators=_between(0, 1_000_000_000, "letters", "; 0 is without limit")
+    )
+    dlq_window_s = models.PositiveIntegerField(default=60, validators=_between(1, DAY_MS // 1000, "s"))
     dlq_on_limit = _choice(OnLimit, OnLimit.PAUSE_PARTITION)
+
+    # FOR_EVER: nothing is removed for that reason.
+    retention_ms = models.BigIntegerField(
+        default=7 * DAY_MS, validators=_between(FOR_EVER, _MOST_RETENTION_MS, "ms", "; -1 is for ever")
+    )
+    retention_bytes = models.BigIntegerField(
+        default=FOR_EVER, validators=_between(FOR_EVER, _MOST_BYTES, "bytes in each partition", "; -1 is without limit")
+    )
+    segment_bytes = models.BigIntegerField(
+        default=50 * 1024 * 1024, validators=_between(MIN_SEGMENT_BYTES, _MOST_SEGMENT_BYTES, "bytes")
+    )
+    # None: what the provider is set to.
+    replication_factor = models.PositiveIntegerField(
+        null=True, blank=True, default=None, validators=_between(1, 100, "copies", "; none is the provider's default")
+    )
+    # What else the provider's topics are to be set to, by the provider's own names.
+    custom_properties = models.JSONField(default=dict, blank=True)
+    # 0: without limit.
+    max_backlog = models.BigIntegerField(
+        default=0, validators=_between(0, _MOST_MESSAGES, "messages", "; 0 is without limit")
+    )
 
     class Meta:
         ordering = ["name"]
+        indexes = [
+            models.Index(fields=["name", "id"], name="queue_by_name"),
+            models.Index(fields=["created_at", "id"], name="queue_newest"),
+        ]
         constraints = [
+            models.CheckConstraint(condition=models.Q(version__gte=1), name="queue_has_a_version"),
             models.UniqueConstraint(
                 Lower("name"),
                 "tenant",
@@ -109,10 +164,25 @@ class Queue(models.Model):
                 name="queue_dlq_max_ratio_in_range",
                 violation_error_message="dlq_max_ratio: use more than 0, and at most 1 for no limit",
             ),
+            models.CheckConstraint(condition=models.Q(state__in=QueueState.values), name="queue_state_is_legal"),
+            models.CheckConstraint(
+                condition=models.Q(successor__isnull=True)
+                | (models.Q(state__in=ENDING_QUEUE_STATES) & ~models.Q(successor=models.F("id"))),
+                name="queue_successor_is_another_while_ending",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(retention_ms__gte=FOR_EVER, retention_bytes__gte=FOR_EVER, max_backlog__gte=0),
+                name="queue_retention_in_range",
+                violation_error_message="retention: use -1 for ever, or more; max_backlog: use 0 or more",
+            ),
         ]  # fmt: skip
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def state_choice(self) -> QueueState:
+        return QueueState(self.state)
 
     @property
     def only_tenant_id(self) -> uuid.UUID | None:

@@ -1,36 +1,39 @@
 """Pages by cursor: steady while rows are added, and as fast on the last page as on the first.
 
 A cursor names the row that a page begins behind, by all that rows are ordered by. The last of that differs from row to
-row: however many share the rest, none is shown twice or passed over.
+row: however many share the rest, none is shown twice or passed over. Rows are ordered by what has an index alone.
 """
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
-from rest_framework.exceptions import NotFound
+from rest_framework import exceptions
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
 
+from queueapi.rest.conventions.bodies import unknown_name
+
 
 class Place(NamedTuple):
-    """Behind the row with these values, or, backwards, before it."""
+    """Behind the row with these values, or, backwards, before it. In another order it would be another place."""
 
     values: list[str]
     is_backwards: bool
+    ordering: list[str]
 
     @classmethod
     def of(cls, cursor: str) -> "Place":
         """ValueError, TypeError for what `cursor` did not write, or no database holds."""
-        values, is_backwards = json.loads(urlsafe_b64decode(cursor))
+        values, is_backwards, ordering = json.loads(urlsafe_b64decode(cursor))
         if "\0" in "".join(values).encode().decode():
             raise ValueError("a cursor's values are text without NUL")
-        return cls(values, bool(is_backwards))
+        return cls(values, bool(is_backwards), ordering)
 
     @property
     def cursor(self) -> str:
@@ -41,15 +44,19 @@ class NewestFirst(CursorPagination):
     page_size = 50
     max_page_size = 500
     page_size_query_param = "page_size"
+    ordering_query_param = "ordering"
     ordering: tuple[str, ...] = ("-created_at", "-id")
+    # What `ordering=` may name, and all that rows are ordered by then, ascending; `-` before the name turns it round.
+    orderings: Mapping[str, tuple[str, ...]] = {"created_at": ("created_at", "id")}
 
     def paginate_queryset(self, queryset: Any, request: Request, view: object = None) -> list[Any]:  # noqa: ARG002
         self._url = request.build_absolute_uri()
+        self._ordering = self._asked_ordering(request)
         try:
             self._place = self._asked_for(request)
             rows = self._rows(queryset)
         except (ValueError, TypeError, ValidationError) as error:
-            raise NotFound("this cursor is none of ours; begin without one") from error
+            raise exceptions.NotFound("this cursor is none of ours; begin without one") from error
         size = self.get_page_size(request) or self.page_size
         self._page = list(rows[: size + 1])
         has_more = len(self._page) > size
@@ -60,6 +67,16 @@ class NewestFirst(CursorPagination):
         self.has_previous = has_more if self._is_backwards else self._place is not None
         self.display_page_controls = self.has_next or self.has_previous
         return self._page
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        ordering = {
+            "name": self.ordering_query_param,
+            "required": False,
+            "in": "query",
+            "description": f"What rows are ordered by; left out: {', '.join(self.ordering)}.",
+            "schema": {"type": "string", "enum": [sign + name for name in self.orderings for sign in ("", "-")]},
+        }
+        return [*super().get_schema_operation_parameters(view), ordering]
 
     def get_next_link(self) -> str | None:
         return self._link(self._page[-1:], is_backwards=False) if self.has_next else None
@@ -73,19 +90,33 @@ class NewestFirst(CursorPagination):
 
     def _asked_for(self, request: Request) -> Place | None:
         cursor = request.query_params.get(self.cursor_query_param)
-        return None if cursor is None else Place.of(cursor)
+        place = None if cursor is None else Place.of(cursor)
+        if place is not None and place.ordering != list(self._ordering):
+            raise ValueError("a cursor is of the order it was made in")
+        return place
+
+    def _asked_ordering(self, request: Request) -> tuple[str, ...]:
+        asked = request.query_params.get(self.ordering_query_param)
+        if asked is None:
+            return self.ordering
+        fields = self.orderings.get(asked.removeprefix("-"))
+        if fields is None:
+            remedy = unknown_name("ordering", asked.removeprefix("-"), self.orderings)
+            raise exceptions.ValidationError({self.ordering_query_param: [remedy]})
+        return tuple(_flipped(field) for field in fields) if asked.startswith("-") else fields
 
     def _rows(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        ordering = [_flipped(field) for field in self.ordering] if self._is_backwards else self.ordering
+        ordering = [_flipped(field) for field in self._ordering] if self._is_backwards else self._ordering
         rows = queryset.order_by(*ordering)
         return rows if self._place is None else rows.filter(_behind(ordering, self._place.values))
 
     def _link(self, beside: Sequence[Any], *, is_backwards: bool) -> str:
         """To what is beside this row; where the page has none, beside the row that the page itself was to be."""
-        values = [_value(row, field) for row in beside for field in self.ordering]
+        values = [_value(row, field) for row in beside for field in self._ordering]
         if not values and self._place is not None:
             values = self._place.values
-        return replace_query_param(self._url, self.cursor_query_param, Place(values, is_backwards).cursor)
+        place = Place(values, is_backwards, list(self._ordering))
+        return replace_query_param(self._url, self.cursor_query_param, place.cursor)
 
 
 def _behind(ordering: Sequence[str], position: Sequence[str]) -> Q:
@@ -114,39 +145,62 @@ def _value(row: Any, field: str) -> str:
 
 class NewestFailureFirst(NewestFirst):
     ordering = ("-failed_at", "-id")
+    orderings = {"failed_at": ("failed_at", "id")}
 
 
 class NewestSeenFirst(NewestFirst):
     ordering = ("-last_seen", "-id")
+    orderings = {"last_seen": ("last_seen", "id"), "open_letters": ("open_letters", "last_seen", "id")}
+
+
+class NewestAuditedFirst(NewestFirst):
+    ordering = ("-at", "-id")
+    orderings = {"at": ("at", "id")}
 
 
 class NewestQuarantinedFirst(NewestFirst):
+    """There are few."""
+
     ordering = ("-at", "-id")
+    orderings = {"at": ("at", "id")}
 
 
 class NewestReplayFirst(NewestFirst):
     ordering = ("-operation__created_at", "-id")
+    orderings = {"created_at": ("operation__created_at", "id")}
 
 
 class InSequence(NewestFirst):
     """Of one replay."""
 
     ordering = ("sequence",)
+    orderings = {"sequence": ("sequence",)}
 
 
 class ByName(NewestFirst):
     ordering = ("name", "id")
+    orderings = {"name": ("name", "id"), "created_at": ("created_at", "id")}
+
+
+class ByUserName(NewestFirst):
+    ordering = ("username",)
+    orderings = {"name": ("username",)}
 
 
 class ByPartition(NewestFirst):
+    """There are no more than partitions."""
+
     ordering = ("topic", "partition", "id")
+    orderings = {"topic": ("topic", "partition", "id")}
 
 
 class ByServiceId(NewestFirst):
     ordering = ("service_id",)
+    orderings = {"service_id": ("service_id",)}
 
 
 class ByPartitionName(NewestFirst):
     """Of the cluster: each has a name of its own."""
 
     ordering = ("name",)
+    orderings = {"name": ("name",)}

@@ -58,6 +58,8 @@ class TenantAttempts:
     succeeded: int
     failed: int
     timed_out: int
+    # Empty where no tenant that is there was named.
+    tenant_id: str = ""
 
 
 def attempts_by_tenant(consumers: Iterable[ConsumerStanding]) -> tuple[list[TenantAttempts], int]:
@@ -68,17 +70,18 @@ def attempts_by_tenant(consumers: Iterable[ConsumerStanding]) -> tuple[list[Tena
             counts[tenant].update(counted)
     most = sorted(counts, key=lambda tenant: (-counts[tenant]["total"], tenant))[:TENANTS_SHOWN]
     names = {str(tenant.id): tenant.name for tenant in Tenant.objects.filter(id__in={*most} - _NAMES.keys())}
-    rows = [_attempts(names.get(tenant) or _NAMES.get(tenant, tenant), counts[tenant]) for tenant in most]
+    rows = [_attempts(tenant, names.get(tenant), counts[tenant]) for tenant in most]
     return rows, len(counts) - len(rows)
 
 
-def _attempts(name: str, counts: Counter[str]) -> TenantAttempts:
+def _attempts(tenant: str, name: str | None, counts: Counter[str]) -> TenantAttempts:
     return TenantAttempts(
-        name,
+        name or _NAMES.get(tenant, tenant),
         total=counts["total"],
         succeeded=counts["succeeded"],
         failed=counts["failed"] + counts["tmp_failed"],
         timed_out=counts["timed_out"] + counts["tmp_timed_out"],
+        tenant_id=tenant if name else "",
     )
 
 

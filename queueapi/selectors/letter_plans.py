@@ -5,6 +5,7 @@ from typing import Final
 
 from django.db.models import Count, Q
 
+from queueapi.change_plans import Change
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
@@ -16,21 +17,51 @@ ANY: Final = Q()
 class LetterPlan:
     """What would become of letters.
 
+    before   the state that letters must be in
+    after    the state that they would be in
     letters  how many would be changed
     refused  how many would not, by the state that they are in
     missing  how many of those that were named do not exist
     why_not  why nothing would be changed at all; empty: it would be
     """
 
+    before: LetterState
+    after: LetterState
     letters: int
     refused: dict[LetterState, int]
     missing: int
     why_not: str
 
+    @property
+    def summary(self) -> str:
+        if self.why_not:
+            return f"nothing would change: {self.why_not}"
+        return f"{letters_told(self.letters)} would be {self.after.label.lower()}"
 
-def plan_change(selection: Selection, before: LetterState, most: int, ready: Q = ANY) -> LetterPlan:
-    """A change of all letters that are in `before`, and `ready` for it. A filter that names a state means only that
-    one."""
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        if self.why_not:
+            return ()
+        return (Change(f"the state of {letters_told(self.letters)}", self.before.value, self.after.value),)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What stays as it is, though it was chosen."""
+        if self.why_not:
+            return ()
+        return tuple(
+            f"{number:,} of those chosen {'stays' if number == 1 else 'stay'} {state.label.lower()}"
+            for state, number in self.refused.items()
+        )
+
+
+def letters_told(number: int) -> str:
+    return f"{number:,} letter{'' if number == 1 else 's'}"
+
+
+def plan_change(selection: Selection, before: LetterState, after: LetterState, most: int, ready: Q = ANY) -> LetterPlan:
+    """A change to `after` of all letters that are in `before`, and `ready` for it. A filter that names a state means
+    only that one."""
     chosen = selected_letters(selection).order_by()
     numbers = {LetterState(state): number for state, number in chosen.values_list("state").annotate(number=Count("pk"))}
     letters, missing = chosen.filter(ready, state=before).count() if ready else numbers.get(before, 0), 0
@@ -39,7 +70,7 @@ def plan_change(selection: Selection, before: LetterState, most: int, ready: Q =
     if not isinstance(selection, LetterFilter):
         missing = len(set(selection)) - sum(numbers.values())
     why_not = _why_not(selection, letters, most, _refusal(selection, before, refused, missing))
-    return LetterPlan(letters, refused, missing, why_not)
+    return LetterPlan(before, after, letters, refused, missing, why_not)
 
 
 def _why_not(selection: Selection, letters: int, most: int, refusal: str) -> str:

@@ -66,7 +66,7 @@ class QueueFigures:
 def queues_with_figures() -> QuerySet[Queue]:
     """Queues annotated for sorting and paging in the database; `figures_of` turns rows into values."""
     groups = DeadLetterGroup.objects.filter(queue=OuterRef("pk")).order_by().values("queue")
-    return Queue.objects.select_related("tenant").annotate(
+    return Queue.objects.select_related("tenant", "operation", "successor").annotate(
         total_lag=_over_partitions(Sum("lag_messages")),
         total_produced=_over_partitions(Sum("produced_per_s")),
         total_consumed=_over_partitions(Sum("consumed_per_s")),

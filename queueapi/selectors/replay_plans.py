@@ -9,11 +9,13 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 
 from queueapi.addressing import addresses
-from queueapi.choices import LetterState
+from queueapi.change_plans import Change
+from queueapi.choices import CONSUMED_QUEUE_STATES, LetterState, QueueState
 from queueapi.models import DeadLetter, Pause, Queue
 from queueapi.replay_messages import Route, key_of
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
+from queueapi.selectors.letter_plans import letters_told
 from queueapi.selectors.services import living
 from queuecore.deadletter.foreign import Origin
 
@@ -56,6 +58,20 @@ class ReplayPlan:
     warnings: tuple[str, ...]
     duration_s: float | None
 
+    @property
+    def summary(self) -> str:
+        return f"{letters_told(self.letters)} would be sent"
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        states = LetterState.OPEN.value, LetterState.REPLAYING.value
+        return tuple(
+            Change(
+                f"the state of {letters_told(count.letters)}, for partition {count.partition} of {count.queue}", *states
+            )
+            for count in self.targets
+        )
+
 
 def plan_replay(selection: Selection, target: Queue | None, settings: ReplaySettings) -> ReplayPlan:
     """What this replay would do if it were started now."""
@@ -86,6 +102,11 @@ def _conditions(target: Queue | None, settings: ReplaySettings) -> list[tuple[Q,
         (Q(replay_count__gte=most), f"were replayed {most} times or more; mend their cause, or allow more replays"),
         (~Q(payload_missing="") & Q(is_edited=False), "have lost their payload; edit them to give them another"),
     ]
+    deleting = "would go to a queue that is being deleted; name another target, or discard them"
+    if target is None:
+        conditions.append((Q(queue__state=QueueState.DELETING), deleting))
+    elif target.state not in CONSUMED_QUEUE_STATES:
+        conditions.append((Q(pk__isnull=False), f"would go to {target}, which is {target.state}; name another target"))
     if target is not None and target.only_tenant_id is not None:
         others = Q(tenant__isnull=True) | ~Q(tenant=target.only_tenant_id)
         conditions.append((others, f"are not of tenant {target.only_tenant_id}, whose messages {target} takes alone"))

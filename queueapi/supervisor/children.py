@@ -31,6 +31,7 @@ def children(*, demo: bool = False) -> Iterator[ChildSpec]:
     yield replace(_worker("spark", SPARK_QUEUE, "solo", 1), patience_s=3.0)
     yield ChildSpec("beat", (*_CELERY, "beat", "--loglevel", "WARNING"))
     if demo:
+        yield ChildSpec("core-api", (sys.executable, "-m", "workers.demo.core_api"))
         yield ChildSpec("traffic", (sys.executable, "-m", "workers.demo"))
 
 

@@ -1,15 +1,18 @@
 """Show how far a consumer group is, and set it to another place."""
 
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.offsets import reset_offsets
 from queueapi.management.tables import table
 from queueapi.runtime import provider
-from queuecore.errors import QueueError, UnknownTopic
+from queueapi.selectors.offset_plans import committed_places, places_of, plan_offsets
+from queuecore.errors import QueueError
 from queuecore.groups.lag import Standing, read_standings
 from queuecore.groups.resetting import (
     AtOffset,
@@ -20,8 +23,6 @@ from queuecore.groups.resetting import (
     ResetPlan,
     Shifted,
     Target,
-    apply_reset,
-    plan_reset,
 )
 from queuecore.providers.base import QueueAdmin
 from queuecore.topics import ProviderPartition
@@ -67,15 +68,12 @@ class Command(BaseCommand):
             _shown(place, standings[place]) if place in standings else (*place, None, None, silent.get(place), None)
             for place in places
         ]
-        if not options["topic"]:
-            rows = [row for row in rows if row[_COMMITTED] is not None]
         if not rows:
             raise CommandError(f"group {group!r} has committed nothing; check its name", returncode=2)
         self.stdout.write(table(_HEAD, rows))
 
     def _reset(self, options: Any) -> None:
-        admin = provider().admin()
-        plan = plan_reset(admin, options["group"], _places(admin, options), _target(options))
+        plan = plan_offsets(options["group"], _target(options), topic=options["topic"], partitions=options["partition"])
         self.stdout.write(table((*_HEAD, "new", "skipped", "again", "remark"), map(_planned, plan.moves)))
         if (token := options["apply"]) is None:
             self.stdout.write(
@@ -88,12 +86,11 @@ class Command(BaseCommand):
                 f"is stored has changed since. Nothing was done; where the table is right, add --apply {plan.token}",
                 returncode=2,
             )
-        apply_reset(admin, plan)
+        reset_offsets(SYSTEM, plan)
         self.stdout.write(_done(plan))
 
 
 _HEAD = ("topic", "partition", "beginning", "end", "committed", "lag")
-_COMMITTED = _HEAD.index("committed")
 
 
 def _shown(place: ProviderPartition, standing: Standing) -> tuple[str | int | None, ...]:
@@ -110,23 +107,14 @@ def _done(plan: ResetPlan) -> str:
     return f"Done: group {plan.group} was changed in {changed} of {len(plan.moves)} partition(s)."
 
 
-def _places(admin: QueueAdmin, options: Any) -> Sequence[ProviderPartition]:
-    """Those the command is about, in order; UnknownTopic where there is none."""
-    topics, name, wanted = admin.topics(), options["topic"], options["partition"]
-    if name is not None and name not in topics:
-        raise UnknownTopic(f"there is no topic {name!r}; check its name", topic=name)
-    if name is not None:
-        topics = {name: topics[name]}
-        for number in wanted or ():
-            if not 0 <= number < (count := topics[name].partitions):
-                raise UnknownTopic(f"topic {name!r} has partitions 0 to {count - 1}; there is no {number}", topic=name)
-    elif wanted is not None:
+def _places(admin: QueueAdmin, options: Any) -> list[ProviderPartition]:
+    """Those to show, in order; UnknownTopic where there is none."""
+    topic, wanted = options["topic"], options["partition"]
+    if topic is not None:
+        return places_of(admin, topic, wanted)
+    if wanted is not None:
         raise CommandError("--partition is a number inside a topic; add --topic", returncode=2)
-    return [
-        ProviderPartition(name, number)
-        for name in sorted(topics)
-        for number in (sorted(set(wanted)) if wanted is not None else range(topics[name].partitions))
-    ]
+    return committed_places(admin, options["group"])
 
 
 def _target(options: Any) -> Target:

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from queueapi.addressing import NOTHING, QueueAddresses
 from queueapi.cluster.store import DatabaseStore
+from queueapi.queue_addresses import NOTHING, QueueAddresses
 from queuecore.errors import ConfigurationError, StoreUnavailable, UnknownQueue
 from queuecore.hashing import DEFAULT_HASH, Entity, hash_function, partition_of
 from queuecore.topics import MAX_PARTITIONS, SYSTEM_TENANT

@@ -5,7 +5,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from queueapi.change_plans import Change
 from queueapi.cluster.models import Partition, ServiceInstance
+from queueapi.rest.conventions.dry_runs import ChangePlanSerializer, ChangeSerializer
+from queuecore.cluster.what_if import WhatIf
 
 
 class ServiceSerializer(serializers.ModelSerializer[ServiceInstance]):
@@ -66,8 +69,11 @@ class BalanceSerializer(serializers.Serializer[Any]):
     largest_deviation = serializers.FloatField(help_text="How far the one furthest from its share is away from it.")
 
 
-class WhatIfSerializer(serializers.Serializer[Any]):
-    """What a rebalance would do."""
+class WhatIfSerializer(ChangePlanSerializer):
+    """What a rebalance would do. `changes` are its moves: by whom each partition is consumed."""
+
+    summary = serializers.SerializerMethodField()  # type: ignore[assignment]
+    changes = serializers.SerializerMethodField()  # type: ignore[assignment]
 
     moves = MoveSerializer(source="plan.moves", many=True)
     placements = serializers.IntegerField(help_text="How many partitions that nobody has would get an owner.")
@@ -80,4 +86,12 @@ class WhatIfSerializer(serializers.Serializer[Any]):
     pause_is_assumed = serializers.BooleanField(
         source="is_assumed", help_text="No rebalance has shown yet how long that takes."
     )
-    warnings = serializers.ListField(child=serializers.CharField())
+
+    def get_summary(self, would_be: WhatIf) -> str:
+        moves, placements = len(would_be.plan.moves), would_be.placements
+        return f"{moves} partitions would move, and {placements} that nobody has would get an owner"
+
+    @extend_schema_field(ChangeSerializer(many=True))
+    def get_changes(self, would_be: WhatIf) -> Any:
+        changes = [Change(f"partition {move.partition}", move.source, move.target) for move in would_be.plan.moves]
+        return ChangeSerializer(changes, many=True).data

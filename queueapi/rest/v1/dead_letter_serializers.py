@@ -8,6 +8,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterGroup, LedgerEntry, QuarantinedLetter
+from queueapi.rest.conventions.bodies import StrictSerializer
+from queueapi.rest.conventions.dry_runs import ChangePlanSerializer
+from queueapi.rest.permissions import requester_of
 from queueapi.rest.v1.selections import SelectionSerializer
 from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_groups import last_replay, tenants_hit
@@ -77,7 +80,8 @@ class LetterSerializer(LetterLineSerializer):
 
     @extend_schema_field(LedgerSerializer(many=True))
     def get_ledger(self, letter: DeadLetter) -> Any:
-        return LedgerSerializer(ledger_of(letter), many=True).data
+        tenant_id = requester_of(self.context["request"]).tenant_id
+        return LedgerSerializer(ledger_of(letter, tenant_id), many=True).data
 
 
 class GroupLineSerializer(serializers.ModelSerializer[DeadLetterGroup]):
@@ -128,7 +132,7 @@ class QuarantinedSerializer(serializers.ModelSerializer[QuarantinedLetter]):
         fields = ["letter_topic", "letter_partition", "letter_offset", "error", "at"]
 
 
-class ReasonSerializer(serializers.Serializer[Any]):
+class ReasonSerializer(StrictSerializer):
     reason = serializers.CharField(required=False, allow_blank=True, default="", help_text="For the ledger.")
 
 
@@ -136,11 +140,11 @@ class DecisionSerializer(ReasonSerializer, SelectionSerializer):
     """Letters, and why."""
 
 
-class NoteSerializer(serializers.Serializer[Any]):
+class NoteSerializer(StrictSerializer):
     note = serializers.CharField(allow_blank=True, trim_whitespace=True, help_text="Empty: take the note away.")
 
 
-class PlanSerializer(serializers.Serializer[Any]):
+class PlanSerializer(ChangePlanSerializer):
     """What would be changed; `why_not` where nothing would."""
 
     letters = serializers.IntegerField()

@@ -5,9 +5,14 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from queueapi.access.tenancy import is_shared
 from queueapi.actions.queue_checks import CHANGEABLE
+from queueapi.config import config
 from queueapi.handler_options import shown_options
 from queueapi.models import ConsumerStanding, Pause, Queue, Tenant
+from queueapi.rest.conventions.bodies import StrictSerializer
+from queueapi.rest.permissions import requester_of
+from queueapi.rest.tenancy import VisibleField
 
 _MADE_WITH: Final = ("tenant", "name", "topic", "service_type", "partitions")
 
@@ -30,14 +35,27 @@ class PauseSerializer(serializers.ModelSerializer[Pause]):
 class QueueSerializer(serializers.ModelSerializer[Queue]):
     pauses = PauseSerializer(many=True, read_only=True)
     handler_options = serializers.SerializerMethodField(help_text="Secrets are hidden.")
+    hash_function = serializers.SerializerMethodField(
+        help_text="How entities are divided among partitions: the installation's, the same for all queues."
+    )
 
     class Meta:
         model = Queue
-        fields = ["id", *_MADE_WITH, *CHANGEABLE, "pauses", "created_at"]
+        fields = [
+            "id", *_MADE_WITH, "state", "operation", "successor", "hash_function", *CHANGEABLE, "pauses", "created_at",
+            "version",
+        ]  # fmt: skip
+        read_only_fields = ["state", "operation", "successor"]
+
+    def get_hash_function(self, _: Queue) -> str:
+        return config().queue.partitions.hash_function_name
 
     @extend_schema_field(dict[str, Any])
     def get_handler_options(self, queue: Queue) -> dict[str, object]:
-        return shown_options(queue)
+        """Nothing of a queue that the system shares: they are its owner's."""
+        request = self.context.get("request")
+        hidden = request is not None and is_shared(requester_of(request), queue)
+        return {} if hidden else shown_options(queue)
 
 
 class QueueChangeSerializer(serializers.ModelSerializer[Queue]):
@@ -53,7 +71,7 @@ class QueueChangeSerializer(serializers.ModelSerializer[Queue]):
 
 
 class QueueCreationSerializer(QueueChangeSerializer):
-    tenant = serializers.PrimaryKeyRelatedField(
+    tenant = VisibleField(
         queryset=Tenant.objects.all(), required=False, help_text="Whose queue it is. Left out: the system's."
     )
 
@@ -61,10 +79,10 @@ class QueueCreationSerializer(QueueChangeSerializer):
         fields = (*_MADE_WITH, *CHANGEABLE)
 
 
-class ResumeSerializer(serializers.Serializer[Any]):
+class ResumeSerializer(StrictSerializer):
     """Of what the pause is: one tenant's messages, one partition, or, with neither, the whole queue."""
 
-    tenant = serializers.PrimaryKeyRelatedField(queryset=Tenant.objects.all(), required=False, allow_null=True)
+    tenant = VisibleField(queryset=Tenant.objects.all(), required=False, allow_null=True)
     partition = serializers.IntegerField(required=False, allow_null=True)
 
 

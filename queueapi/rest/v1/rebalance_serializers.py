@@ -9,6 +9,7 @@ from rest_framework import serializers
 from queueapi.actions.rebalances import LONGEST_REASON
 from queueapi.cluster.models import Rebalance
 from queueapi.models import Queue
+from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.v1.cluster_serializers import BalanceSerializer, MoveSerializer
 from queueapi.rest.v1.paths import queue_lookup
 from queueapi.selectors.rebalances import operation_of
@@ -58,7 +59,7 @@ class OneRebalanceSerializer(RebalanceSerializer):
         return None if operation is None else operation.id
 
 
-class JoiningSerializer(serializers.Serializer[Any]):
+class JoiningSerializer(StrictSerializer):
     """A service that is not there yet."""
 
     id = serializers.CharField(max_length=100)
@@ -79,7 +80,7 @@ class JoiningSerializer(serializers.Serializer[Any]):
         return attrs
 
 
-class RebalanceRequestSerializer(serializers.Serializer[Any]):
+class RebalanceRequestSerializer(StrictSerializer):
     """Services that leave are to have nothing from then on. What joins, and other numbers of partitions, can only be
     planned for."""
 

@@ -1,5 +1,6 @@
 """Rebalances over REST: plan, ask for, look, cancel."""
 
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from django.db.models import QuerySet
@@ -9,11 +10,15 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from queueapi.access.table import OPERATE, Resource
 from queueapi.actions.rebalances import cancel_rebalance, plan_rebalance, start_rebalance
 from queueapi.cluster.models import Rebalance
+from queueapi.cluster.rows import holding
 from queueapi.rest.actors import actor_of
+from queueapi.rest.conventions.dry_runs import is_dry_run, plans_itself, rehearsed
+from queueapi.rest.conventions.views import Conventional
+from queueapi.rest.permissions import Access
 from queueapi.rest.v1 import rebalance_serializers as wire
-from queueapi.rest.v1.cluster import DRY_RUN, is_dry_run
 from queueapi.rest.v1.cluster_filters import RebalanceFilter
 from queueapi.rest.v1.cluster_serializers import WhatIfSerializer
 from queueapi.rest.v1.serializers import OperationSerializer
@@ -33,11 +38,15 @@ _EXAMPLES: Final = [
 ]
 
 
-class RebalanceViewSet(viewsets.ReadOnlyModelViewSet[Rebalance]):
+class RebalanceViewSet(Conventional, viewsets.ReadOnlyModelViewSet[Rebalance]):
     """Newest first. Those that came of services joining or leaving are among them."""
 
+    access = Access(Resource.REBALANCES, changes=OPERATE)
     queryset: QuerySet[Rebalance] = Rebalance.objects.all()
     filterset_class = RebalanceFilter
+
+    def holding(self) -> AbstractContextManager[None]:
+        return holding()
 
     def get_queryset(self) -> QuerySet[Rebalance]:
         return rebalances() if self.action == "list" else Rebalance.objects.all()
@@ -47,10 +56,10 @@ class RebalanceViewSet(viewsets.ReadOnlyModelViewSet[Rebalance]):
 
     @extend_schema(
         request=wire.RebalanceRequestSerializer,
-        responses={200: WhatIfSerializer, 202: OperationSerializer},
-        parameters=[DRY_RUN],
+        responses={202: OperationSerializer},
         examples=_EXAMPLES,
     )
+    @plans_itself(WhatIfSerializer)
     def create(self, request: Request) -> Response:
         """Have partitions assigned anew; answers with the operation to follow, or with what would be done."""
         given = wire.RebalanceRequestSerializer(data=request.data)
@@ -64,6 +73,7 @@ class RebalanceViewSet(viewsets.ReadOnlyModelViewSet[Rebalance]):
 
     @extend_schema(request=None, responses={202: wire.OneRebalanceSerializer})
     @action(detail=True, methods=["post"])
+    @rehearsed
     def cancel(self, request: Request, **_: Any) -> Response:
         """Ask for its end: what has not moved stays where it is."""
         cancel_rebalance(actor_of(request), self.get_object().id)

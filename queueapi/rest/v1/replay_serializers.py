@@ -6,6 +6,8 @@ from rest_framework import serializers
 
 from queueapi.models import Queue, Replay, ReplayItem
 from queueapi.replaying import DEFAULT_RAMP, MAX_STEPS, ReplaySettings
+from queueapi.rest.conventions.dry_runs import ChangePlanSerializer
+from queueapi.rest.tenancy import VisibleField
 from queueapi.rest.v1.selections import SelectionSerializer
 
 
@@ -39,7 +41,7 @@ class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):
 class ReplayRequestSerializer(SelectionSerializer):
     """Which letters, where to, and how carefully. A filter's letters are begun with a ramp unless another is given."""
 
-    target = serializers.PrimaryKeyRelatedField(
+    target = VisibleField(
         queryset=Queue.objects.all(), required=False, allow_null=True, help_text="Another queue; left out: their own."
     )
     rate_per_s = serializers.FloatField(
@@ -79,11 +81,10 @@ class RefusalSerializer(serializers.Serializer[Any]):
     examples = serializers.ListField(child=serializers.UUIDField())
 
 
-class ReplayPlanSerializer(serializers.Serializer[Any]):
+class ReplayPlanSerializer(ChangePlanSerializer):
     """What a replay would do."""
 
     letters = serializers.IntegerField(help_text="How many would be sent.")
     targets = TargetSerializer(many=True)
     refused = RefusalSerializer(many=True)
-    warnings = serializers.ListField(child=serializers.CharField())
     duration_s = serializers.FloatField(allow_null=True, help_text="At the rate; null where nothing limits it.")

@@ -6,8 +6,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from queueapi.access.table import Resource
+from queueapi.rest.conventions.views import Conventional
+from queueapi.rest.permissions import Access
 from queueapi.selectors.routing import routing_standing
 
 
@@ -27,7 +29,10 @@ class RoutingSerializer(serializers.Serializer[Any]):
     )
 
 
-class RoutingView(APIView):
+class RoutingView(Conventional):
+    access = Access(Resource.ROUTING)
+    has_etag = True
+
     @extend_schema(
         summary="The routing version that messages go by, the producers, and who lags", responses=RoutingSerializer
     )

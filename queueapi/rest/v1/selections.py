@@ -7,8 +7,11 @@ from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
+from queueapi.access.tenancy import visible_selection
 from queueapi.choices import LetterState
 from queueapi.errors import InvalidInput
+from queueapi.rest.conventions.bodies import StrictSerializer
+from queueapi.rest.permissions import requester_of
 from queueapi.selectors.letter_filter import LetterFilter, Selection
 
 MAX_NAMED: Final = 10_000
@@ -33,7 +36,7 @@ def filter_in(query: QueryDict) -> LetterFilter:
     return LetterFilter.of({name: query[name] for name in _HELP if name in query})
 
 
-class SelectionSerializer(serializers.Serializer[Any]):
+class SelectionSerializer(StrictSerializer):
     """Letters one by one, or a filter: all letters that match it."""
 
     letters = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MAX_NAMED, min_length=1)
@@ -48,11 +51,14 @@ class SelectionSerializer(serializers.Serializer[Any]):
 
     def _selection(self, attrs: Mapping[str, Any]) -> Selection:
         if "letters" in attrs:
-            return list(attrs["letters"])
+            return self._visible(list(attrs["letters"]))
         try:
             wanted = LetterFilter.of(attrs["filter"])
         except InvalidInput as error:
             raise serializers.ValidationError({"filter": error.message}) from error
         if wanted == LetterFilter():
             raise serializers.ValidationError({"filter": "this means every letter; say at least which state or queue"})
-        return wanted
+        return self._visible(wanted)
+
+    def _visible(self, selection: Selection) -> Selection:
+        return visible_selection(requester_of(self.context["request"]), selection)

@@ -7,18 +7,14 @@ from typing import Any
 from rest_framework import serializers
 
 from queueapi.models import LagCurrent, Operation, Tenant
+from queueapi.rest.conventions.bodies import StrictSerializer
+from queueapi.rest.tenancy import VisibleField
 
 
-class TenantSerializer(serializers.ModelSerializer[Tenant]):
-    class Meta:
-        model = Tenant
-        fields = ["id", "name", "created_at"]
-
-
-class PublishSerializer(serializers.Serializer[Any]):
+class PublishSerializer(StrictSerializer):
     """One message. The payload is given once: as JSON in `payload`, or as raw bytes in `payload_base64`."""
 
-    tenant = serializers.PrimaryKeyRelatedField(queryset=Tenant.objects.all(), help_text="Whose message it is.")
+    tenant = VisibleField(queryset=Tenant.objects.all(), help_text="Whose message it is.")
     entity = serializers.UUIDField(help_text="Messages of one entity keep their order.")
     payload = serializers.JSONField(required=False, allow_null=True)
     payload_base64 = serializers.CharField(required=False, allow_blank=True)

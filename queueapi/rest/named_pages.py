@@ -1,0 +1,59 @@
+"""Pages by cursor of what a provider has: things with names, in order. A cursor is the name a page begins behind."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+PAGE_SIZE: Final = 50
+MAX_PAGE_SIZE: Final = 200
+
+PAGE_PARAMETERS: Final = [
+    OpenApiParameter("cursor", str, description="Where the page begins: from `next` of the one before."),
+    OpenApiParameter("page_size", int, description=f"How many at most: 1 to {MAX_PAGE_SIZE}; {PAGE_SIZE} by default."),
+]
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+def page_of(request: Request, items: Sequence[T]) -> tuple[list[T], str | None]:
+    """Those of one page, of items that are ordered by name, and the address of the next page."""
+    size = _page_size(request)
+    begin = 0
+    if cursor := request.query_params.get("cursor"):
+        begin = bisect_right(items, _behind(cursor), key=lambda item: item.name)
+    page = list(items[begin : begin + size])
+    if begin + size >= len(items):
+        return page, None
+    cursor = urlsafe_b64encode(page[-1].name.encode()).decode()
+    return page, replace_query_param(request.build_absolute_uri(), "cursor", cursor)
+
+
+def paged(following: str | None, results: Any) -> Response:
+    return Response({"next": following, "results": results})
+
+
+def _behind(cursor: str) -> str:
+    try:
+        return urlsafe_b64decode(cursor).decode()
+    except ValueError as error:
+        raise NotFound("this cursor is none of ours; begin without one") from error
+
+
+def _page_size(request: Request) -> int:
+    given = request.query_params.get("page_size", str(PAGE_SIZE))
+    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= MAX_PAGE_SIZE:
+        raise ValidationError({"page_size": [f"{given[:20]!r} is no size; use 1 to {MAX_PAGE_SIZE}"]})
+    return int(given)

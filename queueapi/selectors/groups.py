@@ -1,0 +1,143 @@
+"""Consumer groups as the provider has them: who reads for them, how far they are, and whose queue that is."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from queueapi import runtime
+from queueapi.models import Queue
+from queueapi.plans import whole_queue_group
+from queuecore.groups.lag import Standing, describe_existing
+from queuecore.providers.base import GroupDescription, PartitionDescription
+from queuecore.topics import ProviderPartition
+
+_ONE_PARTITION: Final = re.compile(r"(?P<whole>.+-consumer)-(?P<number>\d{1,5})")
+
+Held = Mapping[str, frozenset[ProviderPartition]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """What a list is narrowed to; what is None or empty narrows nothing. `queue` is an id, or a name in any case."""
+
+    queue: str = ""
+    text: str = ""
+    active: bool | None = None
+
+    def takes(self, group: "ListedGroup") -> bool:
+        named = (group.queue.name.lower(), str(group.queue.id)) if group.queue else ()
+        return (
+            (not self.queue or self.queue.lower() in named)
+            and self.text.lower() in group.name.lower()
+            and (self.active is None or self.active == bool(group.members))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A group and its members: what is known without a look at what it has committed."""
+
+    name: str
+    members: Held
+    queue: Queue | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFigures:
+    """Of a group in one partition. Where it begins and ends is None when nobody could tell: the topic is gone, or
+    nobody leads the partition."""
+
+    place: ProviderPartition
+    beginning: int | None
+    end: int | None
+    committed: int | None
+    member: str | None
+
+    @property
+    def lag(self) -> int | None:
+        if self.beginning is None or self.end is None:
+            return None
+        return Standing(self.beginning, self.end, self.committed).lag
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    name: str
+    members: Held
+    queue: Queue | None
+    partitions: tuple[PartitionFigures, ...]
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self.members)
+
+    @property
+    def lag(self) -> int | None:
+        """Of all partitions together whose lag is known; None where none is."""
+        known = [one.lag for one in self.partitions if one.lag is not None]
+        return sum(known) if known else None
+
+
+class GroupOwners:
+    """Which queue a group reads, by the queues there are."""
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        self._by_group = {whole_queue_group(queue): queue for queue in queues}
+
+    def owner(self, group: str) -> Queue | None:
+        if queue := self._by_group.get(group):
+            return queue
+        told = _ONE_PARTITION.fullmatch(group)
+        queue = self._by_group.get(told["whole"]) if told else None
+        return queue if told and queue and int(told["number"]) < queue.partitions else None
+
+
+def group_owners() -> GroupOwners:
+    return GroupOwners(Queue.objects.only("id", "name", "topic", "tenant", "service_type", "partitions"))
+
+
+def list_groups(wanted: GroupFilter) -> list[ListedGroup]:
+    """All that the filter leaves, by name, with one question to the provider."""
+    owners = group_owners()
+    found = sorted(runtime.provider().admin().groups().values(), key=lambda one: one.name)
+    return [one for one in (_listed(group, owners) for group in found) if wanted.takes(one)]
+
+
+def groups_with_figures(groups: Sequence[ListedGroup]) -> list[GroupFigures]:
+    """How far these are, with two more questions however many they are. A group's partitions are those that it has
+    committed, and those that its members hold."""
+    admin = runtime.provider().admin()
+    # Committed before end: a lag is then never too small to be true.
+    committed = admin.committed_offsets({group.name: None for group in groups})
+    places = {group.name: {*committed[group.name]}.union(*group.members.values()) for group in groups}
+    described = describe_existing(admin, {place.topic for found in places.values() for place in found})
+    known = {one.place: one for topic in described.values() for one in topic.partitions}
+    return [_figures(group, sorted(places[group.name]), committed[group.name], known) for group in groups]
+
+
+def find_group(name: str) -> GroupFigures | None:
+    """None where there is no such group; one that a queue's consumers would be in is there before they ever came."""
+    found = runtime.provider().admin().groups().get(name)
+    listed = _listed(found or GroupDescription(name, {}), group_owners())
+    return groups_with_figures([listed])[0] if found or listed.queue else None
+
+
+def _listed(group: GroupDescription, owners: GroupOwners) -> ListedGroup:
+    return ListedGroup(group.name, group.members, owners.owner(group.name))
+
+
+def _figures(
+    group: ListedGroup,
+    places: Iterable[ProviderPartition],
+    committed: Mapping[ProviderPartition, int],
+    known: Mapping[ProviderPartition, PartitionDescription],
+) -> GroupFigures:
+    holders = {place: member for member, held in group.members.items() for place in held}
+
+    def figures(place: ProviderPartition) -> PartitionFigures:
+        one = known.get(place)
+        begins, ends = (one.beginning, one.end) if one else (None, None)
+        return PartitionFigures(place, begins, ends, committed.get(place), holders.get(place))
+
+    return GroupFigures(group.name, group.members, group.queue, tuple(map(figures, places)))

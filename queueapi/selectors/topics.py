@@ -1,0 +1,181 @@
+"""Topics as the provider has them, with what each is for and whose it is."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from queueapi import runtime
+from queueapi.models import Queue
+from queuecore.groups.lag import describe_existing
+from queuecore.metrics import METRICS_TOPIC
+from queuecore.providers.base import TopicDescription, TopicSpec
+from queuecore.topics import ProviderPartition, TopicPartitionInfo, payload_partition
+
+_PARTITION: Final = re.compile(r"\.\d+$")
+
+
+class TopicKind(StrEnum):
+    """What a topic holds. `unknown`: nothing that this installation's queues or its runtime put there."""
+
+    QUEUE = "queue"
+    DEAD_LETTERS = "dead_letters"
+    STATE = "state"
+    NOTIFICATIONS = "notifications"
+    RESPONSES = "responses"
+    METRICS = "metrics"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOwner:
+    """What a topic is for. Several queues may share one for their dead letters."""
+
+    kind: TopicKind
+    queues: tuple[Queue, ...] = ()
+
+    @property
+    def tenant_id(self) -> UUID | None:
+        """Whose it is; None where it is nobody's, or several tenants'."""
+        tenants = {queue.tenant_id for queue in self.queues}
+        return tenants.pop() if len(tenants) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFilter:
+    """What a list is narrowed to; what is None or empty narrows nothing. `queue` is an id, or a name in any case."""
+
+    kind: TopicKind | None = None
+    queue: str = ""
+    tenant: UUID | None = None
+    text: str = ""
+
+    def takes(self, name: str, owner: TopicOwner) -> bool:
+        return (
+            (self.kind is None or owner.kind is self.kind)
+            and (not self.queue or any(self._is_named(queue) for queue in owner.queues))
+            and (self.tenant is None or any(queue.tenant_id == self.tenant for queue in owner.queues))
+            and self.text.lower() in name.lower()
+        )
+
+    def _is_named(self, queue: Queue) -> bool:
+        return self.queue.lower() in (queue.name.lower(), str(queue.id))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTopic:
+    """A topic's name, settings and owner: what is known without a look at its partitions."""
+
+    name: str
+    spec: TopicSpec
+    owner: TopicOwner
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFigures:
+    """A topic as it is. Sums are None where a partition's part is not known: nobody leads it, or nobody measures."""
+
+    name: str
+    owner: TopicOwner
+    description: TopicDescription
+
+    @property
+    def spec(self) -> TopicSpec:
+        return self.description.spec
+
+    @property
+    def size_bytes(self) -> int | None:
+        return _sum(one.size_bytes for one in self.description.partitions)
+
+    @property
+    def beginning(self) -> int | None:
+        """The oldest offsets of all partitions together: of one alone, its own."""
+        return _sum(one.beginning for one in self.description.partitions)
+
+    @property
+    def end(self) -> int | None:
+        """The offsets that come next, likewise."""
+        return _sum(one.end for one in self.description.partitions)
+
+    @property
+    def messages(self) -> int | None:
+        """Offsets from the beginnings to the ends; compaction may have emptied some of them."""
+        return None if self.beginning is None or self.end is None else self.end - self.beginning
+
+
+class TopicOwners:
+    """Whose each topic is, by the queues there are. One look at the database, however many topics are asked for."""
+
+    def __init__(self, queues: Iterable[Queue]) -> None:
+        self._streams: dict[str, Queue] = {}
+        self._states: dict[str, Queue] = {}
+        self._letters: defaultdict[str, list[Queue]] = defaultdict(list)
+        for queue in queues:
+            self._streams[stream_of(queue)] = queue
+            letters = queue.letter_topic
+            for name in (letters, payload_partition(ProviderPartition(letters, 0)).full_topic_name):
+                self._letters[name].append(queue)
+            if queue.state_topic:
+                self._states[TopicPartitionInfo(queue.state_topic, tenant_id=queue.tenant_id).full_topic_name] = queue
+
+    def owner(self, topic: str) -> TopicOwner:
+        if queues := self._letters.get(topic):
+            return TopicOwner(TopicKind.DEAD_LETTERS, tuple(queues))
+        stream = _PARTITION.sub("", topic)
+        if queue := self._streams.get(stream):
+            return TopicOwner(TopicKind.QUEUE, (queue,))
+        if queue := self._states.get(stream):
+            return TopicOwner(TopicKind.STATE, (queue,))
+        return TopicOwner(_kind_by_name(topic))
+
+
+def stream_of(queue: Queue) -> str:
+    """What the topics of its partitions begin with."""
+    return TopicPartitionInfo(queue.topic, tenant_id=queue.tenant_id).full_topic_name
+
+
+def topic_owners() -> TopicOwners:
+    return TopicOwners(Queue.objects.only("id", "name", "topic", "tenant", "partitions", "dlq_topic", "state_topic"))
+
+
+def list_topics(wanted: TopicFilter) -> list[ListedTopic]:
+    """All that the filter leaves, by name, with one question to the provider."""
+    owners = topic_owners()
+    found = sorted(runtime.provider().admin().topics().items())
+    listed = (ListedTopic(name, spec, owners.owner(name)) for name, spec in found)
+    return [one for one in listed if wanted.takes(one.name, one.owner)]
+
+
+def topics_with_figures(topics: Sequence[ListedTopic]) -> list[TopicFigures]:
+    """These as they are, with one more question however many they are. One that was removed meanwhile is left out."""
+    described = _describe(one.name for one in topics)
+    return [TopicFigures(one.name, one.owner, described[one.name]) for one in topics if one.name in described]
+
+
+def find_topic(name: str) -> TopicFigures | None:
+    description = _describe([name]).get(name)
+    return None if description is None else TopicFigures(name, topic_owners().owner(name), description)
+
+
+def _describe(names: Iterable[str]) -> Mapping[str, TopicDescription]:
+    return describe_existing(runtime.provider().admin(), names)
+
+
+def _kind_by_name(topic: str) -> TopicKind:
+    if topic == METRICS_TOPIC:
+        return TopicKind.METRICS
+    if ".notifications." in topic:
+        return TopicKind.NOTIFICATIONS
+    return TopicKind.RESPONSES if ".responses." in topic else TopicKind.UNKNOWN
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total
