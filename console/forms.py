@@ -1,14 +1,18 @@
 """What people type, checked."""
 
 import json
+import math
 from typing import Any
 from uuid import uuid4
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
+from django.utils import timezone
 
+from queueapi.access.backends import address_of
 from queueapi.actions.pauses import LONGEST_REASON
+from queueapi.actions.sign_ins import locked_until
 from queueapi.models import Queue, Tenant
 
 _WHOLE_QUEUE = ("", "The whole queue")
@@ -18,6 +22,15 @@ class SignInForm(AuthenticationForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["username"].label = "User name"
+
+    def clean(self) -> dict[str, Any]:
+        """Who is locked out is told so, and until when, whatever the password."""
+        until = locked_until(self.data.get("username", ""), address_of(self.request))
+        if until is not None:
+            wait = max(math.ceil((until - timezone.now()).total_seconds() / 60), 1)
+            minutes = "1 minute" if wait == 1 else f"{wait} minutes"
+            raise ValidationError(f"Too many wrong passwords: wait {minutes}, then try again.", code="locked_out")
+        return super().clean()
 
 
 class PublishForm(forms.Form):

@@ -1,13 +1,22 @@
-"""Headers every page carries."""
+"""What holds for every request: the headers of a page, and how long a session lasts."""
 
+import time
 from collections.abc import Callable
+from typing import Any, Final
 
+from django.contrib.auth import SESSION_KEY
+from django.contrib.auth.signals import user_logged_in
+from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
 _POLICY = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'self'; object-src 'none'"
 )
+
+# When somebody was last seen, in seconds; written once a minute at most.
+_SEEN: Final = "seen"
+_SEEN_EVERY_S: Final = 60
 
 
 def content_security_policy(
@@ -21,3 +30,27 @@ def content_security_policy(
         return response
 
     return respond
+
+
+def sessions_end_unused(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """A session lasts for SESSION_COOKIE_AGE from when it was last written, which is when somebody does something. A
+    page that keeps itself up to date does so without them."""
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        is_by_itself = bool(getattr(request, "htmx", False)) and request.method == "GET"
+        if not is_by_itself and SESSION_KEY in request.session and _is_long_ago(request.session.get(_SEEN, 0)):
+            _note_seen(request)
+        return get_response(request)
+
+    return respond
+
+
+def _is_long_ago(seen: int) -> bool:
+    return time.time() - seen >= _SEEN_EVERY_S
+
+
+@receiver(user_logged_in)
+def _note_seen(request: HttpRequest, **_: Any) -> None:
+    request.session[_SEEN] = int(time.time())

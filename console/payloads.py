@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from queueapi.selectors.message_shapes import readable
 from queuecore.messages import TIMESTAMP, decode_millis
 
 MAX_TEXT_BYTES = 64 * 1024
@@ -39,7 +40,7 @@ def show_payload(data: bytes) -> Shown:
     size = len(data)
     if not data:
         return Shown("empty", "", 0, 0)
-    text = _readable(data[:MAX_TEXT_BYTES], is_cut=size > MAX_TEXT_BYTES)
+    text = readable(data[:MAX_TEXT_BYTES], is_cut=size > MAX_TEXT_BYTES)
     if text is None:
         return Shown("bytes", hex_dump(data[:MAX_HEX_BYTES]), size, min(size, MAX_HEX_BYTES))
     pretty = _pretty(text) if size <= MAX_TEXT_BYTES else None
@@ -66,19 +67,8 @@ def _show_header(name: str, encoded: str) -> Shown:
     if name in _TIMES and (at := _time(value)):
         return Shown("text", "", len(value), len(value), at)
     size, value = len(value), value[:MAX_HEADER_BYTES]
-    text = _readable(value, is_cut=size > len(value))
+    text = readable(value, is_cut=size > len(value))
     return Shown("bytes" if text is None else "text", value.hex(" ") if text is None else text, size, len(value))
-
-
-def _readable(data: bytes, *, is_cut: bool) -> str | None:
-    """The text, or None where these bytes are none. The cut may have split the last character."""
-    for spare in range(4 if is_cut else 1):
-        try:
-            text = data[: len(data) - spare].decode()
-        except UnicodeDecodeError:
-            continue
-        return text if all(character.isprintable() or character in "\t\n\r" for character in text) else None
-    return None
 
 
 def _pretty(text: str) -> str | None:

@@ -9,6 +9,8 @@ from console.secrets import kept_secret
 from queueapi.celery_config import celery_settings
 from queueapi.config import Config
 from queuecore.config import load
+from queuecore.processing.strategies import ProcessingStrategyType
+from queuecore.submit.strategies import SubmitStrategyType
 from queuecore.topics import ServiceType
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -41,6 +43,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "queueapi.rest.middleware.request_id",
+    "queueapi.rest.middleware.api_answers",
     "django.middleware.security.SecurityMiddleware",
     "console.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -50,6 +54,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "console.middleware.sessions_end_unused",
     "console.middleware.content_security_policy",
 ]
 
@@ -66,6 +71,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "console.access.standing",
             ],
         },
     }
@@ -120,6 +126,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+AUTHENTICATION_BACKENDS = ["queueapi.access.backends.LockingBackend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
@@ -136,6 +143,8 @@ STATIC_ROOT = SWITCHYARD.folder("static")
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 
+# Since the last click: `console.middleware.sessions_end_unused` writes it anew.
+SESSION_COOKIE_AGE = SWITCHYARD.session_minutes * 60
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_NAME = "switchyard_session"
@@ -147,20 +156,21 @@ SECURE_HSTS_SECONDS = 365 * 24 * 60 * 60 if PRODUCTION else 0
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 X_FRAME_OPTIONS = "DENY"
 
-# One message of the largest size, as base64, and room for the rest.
-DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = SWITCHYARD.rest.max_body_bytes
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "rest_framework.authentication.BasicAuthentication",
+        "queueapi.rest.authentication.PasswordAuthentication",
+        "queueapi.rest.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAdminUser"],
+    "DEFAULT_PERMISSION_CLASSES": ["queueapi.rest.permissions.Allowed"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["queueapi.rest.conventions.bodies.BoundedJSONParser"],
+    "DEFAULT_THROTTLE_CLASSES": ["queueapi.rest.conventions.rates.PrincipalThrottle"],
     "DEFAULT_PAGINATION_CLASS": "queueapi.rest.pagination.NewestFirst",
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_FILTER_BACKENDS": ["queueapi.rest.filters.ByIdFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "queueapi.rest.conventions.schema.ConventionalSchema",
     "EXCEPTION_HANDLER": "queueapi.rest.problems.problem_response",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
@@ -168,15 +178,20 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Switchyard",
     "VERSION": "1",
     "SERVE_PUBLIC": False,
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAdminUser"],
+    "SERVE_PERMISSIONS": ["queueapi.rest.permissions.HasRole"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     # Many things have a state; each kind of state has a name of its own.
     "ENUM_NAME_OVERRIDES": {
         "ServiceTypeEnum": [(kind.value, kind.value) for kind in ServiceType],
+        "SubmitStrategyEnum": [(kind.value, kind.value) for kind in SubmitStrategyType],
+        "ProcessingStrategyEnum": [(kind.value, kind.value) for kind in ProcessingStrategyType],
         **{
             f"{name}StateEnum": f"queueapi.choices.{name}State"
-            for name in ("Operation", "Letter", "ReplayItem", "Process", "Consumer", "Rebalance")
+            for name in ("Operation", "Letter", "ReplayItem", "Process", "Consumer", "Rebalance", "Tenant")
         },
     },
 }
@@ -186,8 +201,9 @@ CELERY = celery_settings(SWITCHYARD)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"request": {"()": "queueapi.request_ids.RequestIdFilter"}},
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s%(request_tag)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request"]}},
     "root": {"handlers": ["stderr"], "level": SWITCHYARD.log_level},
     "loggers": {
         "py4j": {"level": "WARNING"},

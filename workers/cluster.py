@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.db import Error as DatabaseError
 from django.db import connections
 
+from queueapi.choices import CONSUMED_QUEUE_STATES
 from queueapi.cluster.store import DatabaseStore
 from queueapi.config import config
 from queueapi.models import Queue
@@ -54,7 +55,8 @@ class KnownPartitions:
         if (now := time.monotonic()) >= self._read_at:
             self._read_at = now + _READ_EVERY_S
             try:
-                rows = list(Queue.objects.order_by("id").values_list(*_FIELDS))
+                consumed = Queue.objects.filter(state__in=CONSUMED_QUEUE_STATES).order_by("id")
+                rows = list(consumed.values_list(*_FIELDS, *_PROFILE_FIELDS))
             except DatabaseError:
                 connections["default"].close()
             else:
@@ -65,20 +67,23 @@ class KnownPartitions:
 
 
 _FIELDS: Final = ("topic", "partitions", "tenant_id", "service_type", "name", "label")
+# Of its tenant's profile, where the queue is not the system's.
+_PROFILE_FIELDS: Final = ("tenant__profile_id", "tenant__profile__label")
 
 
 def _partitions(rows: Iterable[tuple[Any, ...]]) -> list[ClusterPartition]:
     """What there is to consume. A row that cannot be understood is not the other queues' trouble."""
     found: list[ClusterPartition] = []
-    for row in rows:
+    for *row, profile, label in rows:
         queue = Queue(**dict(zip(_FIELDS, row, strict=True)))
         try:
             kind = ServiceType.of(queue.service_type)
         except ConfigurationError as error:
             logger.error("queue %s is not consumed, its messages wait: %s", queue.name, error.message)
             continue
+        asked = ("", queue.label) if queue.only_tenant_id is None else (str(profile), queue.label or label)
         found += (
-            ClusterPartition(str(info), kind, queue.name, info.partition or 0, queue.tenant_id, label=queue.label)
+            ClusterPartition(str(info), kind, queue.name, info.partition or 0, queue.tenant_id, *asked)
             for info in queue.partition_infos()
         )
     return found

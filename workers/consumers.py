@@ -17,6 +17,7 @@ from queuecore.consuming.handlers import bind
 from queuecore.consuming.holds import Holds
 from queuecore.consuming.marks import MarkStore
 from queuecore.consuming.plan import ConsumptionPlan
+from queuecore.consuming.posting import Routing
 from queuecore.deadletter.policy import OnLimit
 from queuecore.errors import HandlersStuck, QueueError, UnknownTopic
 from queuecore.providers.base import Provider
@@ -61,6 +62,7 @@ class Equipment:
 
     provider: Provider
     composer: Composer
+    routing: Routing
     marks: MarkStore
     topics: QueueTopics
 
@@ -233,6 +235,7 @@ class HostedConsumer:
                 equipment.provider,
                 handler,
                 composer=equipment.composer,
+                routing=equipment.routing,
                 observer=self._observer,
                 marks=equipment.marks,
             )

@@ -15,6 +15,7 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pauses import LONGEST_REASON, pause_queue
 from queueapi.actions.processes import forget_standings, record_standings
 from queueapi.addressing import addresses
+from queueapi.choices import CONSUMED_QUEUE_STATES, QueueState
 from queueapi.config import config
 from queueapi.models import Queue
 from queuecore.consuming.marks import FileMarks
@@ -65,6 +66,7 @@ class ConsumerHost:
         self._leaving_since: dict[str, float] = {}
         self._marks = FileMarks(config().folder("marks"))
         self._queues: dict[UUID, Queue] = {}
+        self._with_letters: list[Queue] = []
         self._topics: dict[UUID, QueueTopics] = {}
         self._consumers: dict[Key, HostedConsumer] = {}
         # No longer wanted, and on their way out.
@@ -225,7 +227,10 @@ class ConsumerHost:
         return True
 
     def _read_configuration(self) -> None:
-        queues = list(Queue.objects.select_related("tenant").prefetch_related("pauses"))
+        rows = list(Queue.objects.select_related("tenant").prefetch_related("pauses"))
+        # What is deleted is consumed no longer; letters that its consumers wrote are still entered.
+        self._with_letters = [queue for queue in rows if queue.state != QueueState.CREATING]
+        queues = [queue for queue in rows if queue.state in CONSUMED_QUEUE_STATES]
         self._queues = {queue.id: queue for queue in queues}
         for queue in queues:
             self._topics.setdefault(queue.id, QueueTopics(queue)).queue = queue
@@ -246,7 +251,7 @@ class ConsumerHost:
             # Whoever said that the lease ends may have come before those that were made just now.
             self.lease_ending(self._agent.lease_remaining_s)
         if not self._stopping.is_set():
-            self._indexing.want(queues)
+            self._indexing.want(self._with_letters)
 
     def _release(self) -> None:
         """Let go of what is to be released, and is consumed no longer."""
@@ -283,7 +288,7 @@ class ConsumerHost:
 
     def _equipment(self, queue: Queue) -> Equipment:
         composer = Composer(addresses().seen_by(queue.tenant_id), self.service_id)
-        return Equipment(runtime.provider(), composer, self._marks, self._topics[queue.id])
+        return Equipment(runtime.provider(), composer, addresses(), self._marks, self._topics[queue.id])
 
     def _tell(self) -> None:
         """How this host's consumers are."""

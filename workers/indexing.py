@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection
+from uuid import UUID
 
 from queueapi import runtime
 from queueapi.models import Queue
@@ -21,6 +22,8 @@ class LetterIndexing:
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._indexers: dict[str, Hosted] = {}
+        # Of the queues that there were at the last look.
+        self._known: dict[UUID, str] = {}
         # Topics from before this start are looked for until the provider has answered once: later ones are known.
         self._has_looked_back = False
         self._backoff = BackOff(clock)
@@ -34,8 +37,17 @@ class LetterIndexing:
         topics = {queue.letter_topic for queue in queues}
         if not self._has_looked_back and self._backoff.is_over:
             topics |= self._former(queues)
+        self._leave(queues)
         for topic in topics - self._indexers.keys():
             self._indexers[topic] = Hosted(f"letters in {topic}", LetterIndexer(topic, runtime.provider()))
+
+    def _leave(self, queues: Collection[Queue]) -> None:
+        """Topics of queues that were deleted are gone with them."""
+        now = {queue.id: queue.letter_topic for queue in queues}
+        gone = {topic for queue_id, topic in self._known.items() if queue_id not in now} - set(now.values())
+        for topic in gone & self._indexers.keys():
+            self._indexers.pop(topic).stop()
+        self._known = now
 
     def stop(self) -> None:
         for indexer in self.indexers:

@@ -2,7 +2,8 @@
 
 import logging
 
-from queueapi.actions.queues import provision_queue
+from queueapi.actions.provisioning import provision_queue
+from queueapi.choices import CONSUMED_QUEUE_STATES
 from queueapi.models import Queue
 from queuecore.errors import QueueError
 
@@ -19,7 +20,7 @@ class QueueTopics:
 
     def ensure(self) -> None:
         """Where that fails, whoever needs one of them says what is wrong."""
-        if self._are_there:
+        if self._are_there or not self._are_wanted():
             return
         try:
             provision_queue(self.queue)
@@ -27,6 +28,10 @@ class QueueTopics:
             logger.warning("cannot see to the topics of queue %s: %s", self.queue.name, error)
         else:
             self._are_there = True
+
+    def _are_wanted(self) -> bool:
+        """Asked for now: what somebody deletes must not come back."""
+        return Queue.objects.filter(pk=self.queue.pk, state__in=CONSUMED_QUEUE_STATES).exists()
 
     def miss(self) -> None:
         """One of them is not there."""

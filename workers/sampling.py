@@ -5,6 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from django.db.models import QuerySet
+
+from queueapi.choices import CONSUMED_QUEUE_STATES
 from queueapi.models import Queue
 from queueapi.plans import consumption_plans
 from queuecore.clock import SYSTEM_CLOCK, Clock
@@ -35,7 +38,7 @@ class _Consumed(NamedTuple):
 def publish_samples(provider: Provider, service_id: str, clock: Clock = SYSTEM_CLOCK) -> int:
     """Sample every partition of every queue, asking the provider for all at once. How many were sent: those that do not
     exist, or that nobody leads at the moment, are left out with a warning."""
-    consumed = [one for queue in Queue.objects.all() for one in _consumed(queue)]
+    consumed = [one for queue in _queues() for one in _consumed(queue)]
     # A group is asked about all its places: two queues whose groups are called the same stay apart by them.
     by_group: defaultdict[str, list[ProviderPartition]] = defaultdict(list)
     for one in consumed:
@@ -60,6 +63,10 @@ def publish_samples(provider: Provider, service_id: str, clock: Clock = SYSTEM_C
             ", ".join(map(str, unknown[:_NAMED])) + (", …" if len(unknown) > _NAMED else ""),
         )
     return len(sends)
+
+
+def _queues() -> QuerySet[Queue]:
+    return Queue.objects.filter(state__in=CONSUMED_QUEUE_STATES)
 
 
 def _consumed(queue: Queue) -> Iterator[_Consumed]:

@@ -7,9 +7,17 @@ from celery import shared_task
 from django.utils import timezone
 
 from queueapi import runtime
+from queueapi.actions.idempotency import keys_kept_since, purge_keys
 from queueapi.actions.letter_retention import purge_letters
 from queueapi.actions.operations import wake_stale_operations
-from queueapi.celery_config import PUBLISH_ROUTING, PURGE_LETTERS, RUN_OPERATION, SAMPLE_OFFSETS, SWEEP_OPERATIONS
+from queueapi.celery_config import (
+    PUBLISH_ROUTING,
+    PURGE_KEYS,
+    PURGE_LETTERS,
+    RUN_OPERATION,
+    SAMPLE_OFFSETS,
+    SWEEP_OPERATIONS,
+)
 from queueapi.config import config
 from queueapi.identity import service_id
 from queueapi.routing import tell_producers
@@ -41,3 +49,8 @@ def sample_offsets_task() -> None:
 @shared_task(name=PURGE_LETTERS)
 def purge_letters_task() -> None:
     purge_letters(timezone.now() - timedelta(days=config().letter_retention_days))
+
+
+@shared_task(name=PURGE_KEYS)
+def purge_keys_task() -> None:
+    purge_keys(keys_kept_since())

@@ -68,6 +68,15 @@ def milliseconds(value: int) -> str:
 
 
 @register.filter
+def milliseconds_long(value: int) -> str:
+    """In whole days, hours or minutes where that is exact."""
+    for length, unit in _UNITS:
+        if value and value % (length * 1000) == 0:
+            return f"{value // (length * 1000):,} {unit}"
+    return milliseconds(value)
+
+
+@register.filter
 def age_text(value: datetime) -> str:
     """`console.js` counts on from here, in the same words."""
     ago = timezone.now() - value

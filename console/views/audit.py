@@ -14,4 +14,4 @@ class AuditList(ListPage):
     columns = {"at": "at", "actor": "actor_name", "action": "action", "object": "object_type"}
 
     def all_rows(self) -> QuerySet[Any]:
-        return AuditEntry.objects.all()
+        return AuditEntry.objects.select_related("token")

@@ -17,11 +17,14 @@ from console.lists import ListPage, Sort
 from console.live import render_live
 from queueapi.actions.messages import publish_message
 from queueapi.actions.pauses import pause_queue, resume_queue
+from queueapi.config import config
 from queueapi.errors import ActionError
 from queueapi.handler_options import shown_options
 from queueapi.models import Pause, Queue
 from queueapi.selectors.consumers import attempts_by_tenant, consumers_of, pauses_of, refusals_of, unassigned_of
 from queueapi.selectors.freshness import pipeline_freshness
+from queueapi.selectors.queue_operations import DELETE, operation_under_way
+from queueapi.selectors.queue_plans import is_main
 from queueapi.selectors.queues import figures_of, partition_flows, queues_with_figures
 from queuecore.errors import QueueError
 
@@ -89,6 +92,7 @@ def resume(request: HttpRequest, pk: UUID, pause: int) -> HttpResponse:
 def _facts(queue: Queue, form: PublishForm | None = None, pause_form: PauseForm | None = None) -> dict[str, Any]:
     consumers = consumers_of(queue)
     tenants, more_tenants = attempts_by_tenant(consumers)
+    under_way = operation_under_way(queue)
     return {
         "queue": queue,
         "figures": figures_of([queue])[0],
@@ -100,6 +104,10 @@ def _facts(queue: Queue, form: PublishForm | None = None, pause_form: PauseForm 
         "more_tenants": more_tenants,
         "pauses": list(pauses_of(queue)),
         "options": shown_options(queue),
+        "hash_function": config().queue.partitions.hash_function_name,
+        "under_way": under_way,
+        "deletes": under_way is not None and under_way.kind == DELETE,
+        "is_main": is_main(queue),
         "freshness": pipeline_freshness(),
         "form": form or PublishForm(queue, initial={"tenant": queue.tenant_id}),
         "pause_form": pause_form or PauseForm(queue),

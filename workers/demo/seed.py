@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from queueapi.actions.actor import Actor
 from queueapi.actions.queues import change_queue, create_queue
+from queueapi.actions.tenant_profiles import create_profile
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
-from queueapi.models import Queue, Tenant
+from queueapi.models import Queue, Tenant, TenantProfile
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
 from queuecore.topics import MAIN_QUEUE, SYSTEM_TENANT, ServiceType
@@ -15,6 +16,10 @@ from workers.demo.handlers import ALARM_QUEUE
 CORE_QUEUE: Final = "Core"
 WELL_BEHAVED: Final = ("Greenhouse Ltd", "Harbour Cold Store")
 NOISY: Final = "Noisy Neighbour Inc"
+METERED: Final = "metered"
+# Of the noisy tenant: its steady readings pass, of its bursts a part.
+NOISY_PER_S: Final = 25
+NOISY_BURST_S: Final = 30
 
 _DEMO: Final = Actor("demo")
 # What a new installation gives its rule engine: the demo puts its own in that place, but in nobody else's.
@@ -45,7 +50,8 @@ def seed() -> Sample:
         retry_pause_ms=100,
         max_retry_pause_ms=400,
     )
-    return Sample(core, tuple(_ensure_tenant(name) for name in WELL_BEHAVED), _ensure_tenant(NOISY))
+    tenants = tuple(_ensure_tenant(name) for name in WELL_BEHAVED)
+    return Sample(core, tenants, _ensure_tenant(NOISY, profile=_ensure_metered()))
 
 
 def _ensure_rule_engine() -> None:
@@ -67,5 +73,14 @@ def _ensure_queue(name: str, topic: str, handler: str, **options: Any) -> Queue:
     return found or create_queue(_DEMO, ensure_system_tenant(), name=name, topic=topic, handler=handler, **options)
 
 
-def _ensure_tenant(name: str) -> Tenant:
-    return Tenant.objects.filter(name=name).first() or create_tenant(_DEMO, name)
+def _ensure_metered() -> TenantProfile:
+    found = TenantProfile.objects.filter(name=METERED).first()
+    described = "Steady readings pass, of bursts a part"
+    return found or create_profile(
+        _DEMO, name=METERED, description=described, messages_per_s=NOISY_PER_S, burst_s=NOISY_BURST_S
+    )
+
+
+def _ensure_tenant(name: str, **fields: Any) -> Tenant:
+    """As it is; created so where there is none."""
+    return Tenant.objects.filter(name=name).first() or create_tenant(_DEMO, name, **fields)

@@ -1,6 +1,7 @@
 """Live traffic for the demo: steady readings of those who behave, and one tenant's bursts and nonsense."""
 
 import json
+import logging
 import random
 import threading
 from collections.abc import Iterator
@@ -9,9 +10,13 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from queueapi.actions.messages import publish_message
+from queueapi.errors import TenantSuspended
 from queueapi.models import Tenant
 from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.errors import QueueOverloaded
 from workers.demo.seed import Sample
+
+logger = logging.getLogger("switchyard.demo")
 
 SENSORS: Final = 40
 STEADY_PER_S: Final = 20
@@ -34,6 +39,8 @@ _NONSENSE: Final[dict[int, dict[str, object] | None]] = {
     TROUBLE_EVERY // 2 + 50: None,
 }
 _ONCE_EVERY: Final = 31
+# Refusals are told no more often.
+_TELL_EVERY_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +50,14 @@ class Message:
     payload: bytes
 
 
+def sensor_id(tenant: Tenant, number: int) -> UUID:
+    """The same whenever the demo is started."""
+    return uuid5(_SENSOR_NAMESPACE, f"{tenant.id}/{number}")
+
+
 class Traffic:
     """Publishes to the core until told to stop, as the transport that its devices are connected to. The same seed gives
-    the same readings."""
+    the same readings. What a quota or a suspension keeps out is lost, and counted: devices do not send again."""
 
     def __init__(self, sample: Sample, transport: str, seed: int = 7, clock: Clock = SYSTEM_CLOCK) -> None:
         self._sample = sample
@@ -54,6 +66,8 @@ class Traffic:
         self._clock = clock
         self._stopping = threading.Event()
         self._count = 0
+        self._tell_at_s = clock.monotonic()
+        self.refused = 0
 
     def stop(self) -> None:
         self._stopping.set()
@@ -80,7 +94,16 @@ class Traffic:
         for message in messages:
             if self._stopping.is_set():
                 return
-            publish_message(self._sample.core, message.tenant, message.entity, message.payload)
+            try:
+                publish_message(self._sample.core, message.tenant, message.entity, message.payload)
+            except (QueueOverloaded, TenantSuspended) as error:
+                self._refuse(error.message)
+
+    def _refuse(self, why: str) -> None:
+        self.refused += 1
+        if self._clock.monotonic() >= self._tell_at_s:
+            self._tell_at_s = self._clock.monotonic() + _TELL_EVERY_S
+            logger.info("readings are refused, %d so far: %s", self.refused, why)
 
     def _message(self, tenant: Tenant) -> Message:
         self._count += 1
@@ -99,4 +122,4 @@ class Traffic:
         }
         is_noise = place in _NONSENSE and _NONSENSE[place] is None
         payload = b"\x00\x01 firmware dump" if is_noise else json.dumps(reading).encode()
-        return Message(tenant, uuid5(_SENSOR_NAMESPACE, f"{tenant.id}/{number}"), payload)
+        return Message(tenant, sensor_id(tenant, number), payload)

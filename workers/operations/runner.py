@@ -11,8 +11,12 @@ from queueapi.actions.operations import claim_operation, finish_operation, wait_
 from queueapi.actions.replays import REPLAY
 from queueapi.choices import OperationState
 from queueapi.identity import service_id
+from queueapi.selectors.queue_operations import DELETE, DRAIN, PROVISION
 from queueapi.selectors.rebalances import REBALANCE
 from queuecore.errors import QueueError
+from workers.operations.deletion import DeletionKind
+from workers.operations.drain import DrainKind
+from workers.operations.provision import ProvisionKind
 from workers.operations.rebalance import RebalanceKind
 from workers.operations.replay import ReplayKind
 from workers.operations.run import Cancelled, LeaseLost, NotYet, OperationKind, OperationRun, Paused
@@ -21,7 +25,13 @@ logger = logging.getLogger(__name__)
 
 _COME_BACK: Final = timedelta(seconds=5)
 
-KINDS: Final[dict[str, OperationKind]] = {REPLAY: ReplayKind(), REBALANCE: RebalanceKind()}
+KINDS: Final[dict[str, OperationKind]] = {
+    REPLAY: ReplayKind(),
+    REBALANCE: RebalanceKind(),
+    PROVISION: ProvisionKind(),
+    DRAIN: DrainKind(),
+    DELETE: DeletionKind(),
+}
 
 
 def run_operation(operation_id: UUID) -> None:

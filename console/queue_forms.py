@@ -1,0 +1,50 @@
+"""How a queue is to end, as people choose it."""
+
+from typing import Any
+
+from django import forms
+from django.db.models import Q
+
+from queueapi.choices import QueueState
+from queueapi.models import Queue
+from queuecore.topics import SYSTEM_TENANT
+
+
+class SuccessorField(forms.ModelChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, obj: Queue) -> str:
+        return f"{obj.name} ({obj.tenant})"
+
+
+class DrainForm(forms.Form):
+    to = SuccessorField(
+        Queue.objects.none(),
+        label="Messages published meanwhile",
+        required=False,
+        empty_label="are refused, and their senders told why",
+    )
+
+    def __init__(self, queue: Queue, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _offer(self.fields["to"], queue)
+
+
+class DeletionForm(forms.Form):
+    move_to = SuccessorField(
+        Queue.objects.none(),
+        label="Messages that it has left",
+        required=False,
+        empty_label="are consumed first, before anything is removed",
+    )
+    discard_letters = forms.BooleanField(label="Discard the dead letters that nobody has decided on", required=False)
+
+    def __init__(self, queue: Queue, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _offer(self.fields["move_to"], queue)
+
+
+def _offer(field: forms.Field, queue: Queue) -> None:
+    """Queues that take the same messages."""
+    assert isinstance(field, SuccessorField)  # noqa: S101 (for the type checker)
+    mine = Q(tenant=queue.tenant_id) | Q(tenant=SYSTEM_TENANT)
+    others = Queue.objects.filter(mine, state=QueueState.ACTIVE, service_type=queue.service_type).exclude(pk=queue.pk)
+    field.queryset = others.select_related("tenant")

@@ -1,0 +1,104 @@
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods
+
+from console.access import actor_of
+from console.lists import ListPage, Sort
+from console.tenant_filters import ProfileFilter
+from console.tenant_forms import ProfileForm
+from queueapi.actions.tenant_profiles import (
+    change_profile,
+    create_profile,
+    delete_profile,
+    plan_profile_change,
+    plan_profile_creation,
+    plan_profile_deletion,
+)
+from queueapi.errors import ActionError
+from queueapi.models import TenantProfile
+from queueapi.quotas import QUOTAS
+from queueapi.selectors.tenants import dedicated_services, profiles_with_counts, recent_audit
+
+_TENANTS_SHOWN = 20
+
+
+class ProfileList(ListPage):
+    template_name = "tenant_profiles/list.html"
+    filter_class = ProfileFilter
+    default_sort = Sort("name", descending=False)
+    columns = {
+        "name": "name",
+        "tenants": "tenant_count",
+        "messages": "messages_per_s",
+        "bytes": "bytes_per_s",
+        "queues": "max_queues",
+    }
+
+    def all_rows(self) -> QuerySet[Any]:
+        return profiles_with_counts()
+
+
+def show_profile(request: HttpRequest, pk: UUID) -> HttpResponse:
+    profile = get_object_or_404(profiles_with_counts(), pk=pk)
+    context = {
+        "profile": profile,
+        "quotas": [(name, getattr(profile, name)) for name in QUOTAS],
+        "tenants": list(profile.tenants.order_by("name")[:_TENANTS_SHOWN]),
+        "services": dedicated_services(profile),
+        "audit": recent_audit("tenant_profile", profile.pk),
+    }
+    return render(request, "tenant_profiles/page.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """An empty form; a POST creates the profile, or shows what that would be, or the form again if refused."""
+    form, plan = ProfileForm(request.POST if request.method == "POST" else None), None
+    if request.method == "POST" and form.is_valid():
+        try:
+            if "plan" not in request.POST:
+                profile = create_profile(actor_of(request), **form.cleaned_data)
+                messages.success(request, f"Created: profile {profile.name}.")
+                return redirect("tenant_profile", pk=profile.pk)
+            plan = plan_profile_creation(**form.cleaned_data)
+        except ActionError as error:
+            form.add_error(None, f"Not created: {error.message}.")
+    return render(request, "tenant_profiles/form.html", {"form": form, "plan": plan})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """As `create`, of one that is there."""
+    profile, plan = get_object_or_404(TenantProfile, pk=pk), None
+    # The form changes the row that it is given.
+    form = ProfileForm(request.POST if request.method == "POST" else None, instance=TenantProfile.objects.get(pk=pk))
+    if request.method == "POST" and form.is_valid():
+        try:
+            if "plan" not in request.POST:
+                change_profile(actor_of(request), profile, **form.cleaned_data)
+                messages.success(request, "Changed. Its tenants' quotas follow within seconds.")
+                return redirect("tenant_profile", pk=pk)
+            plan = plan_profile_change(profile, **form.cleaned_data)
+        except ActionError as error:
+            form.add_error(None, f"Not changed: {error.message}.")
+    return render(request, "tenant_profiles/form.html", {"form": form, "plan": plan, "profile": profile})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What would be gone, or what stands in the way; a POST does it."""
+    profile = get_object_or_404(TenantProfile, pk=pk)
+    if request.method == "POST":
+        try:
+            delete_profile(actor_of(request), profile)
+        except ActionError as error:
+            messages.error(request, f"Not deleted: {error.message}.")
+            return redirect("delete_tenant_profile", pk=pk)
+        messages.success(request, f"Deleted: profile {profile.name}.")
+        return redirect("tenant_profiles")
+    return render(request, "tenant_profiles/delete.html", {"profile": profile, "plan": plan_profile_deletion(profile)})

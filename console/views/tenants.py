@@ -1,0 +1,144 @@
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from console.access import actor_of
+from console.lists import ListPage, Sort
+from console.tenant_filters import TenantFilter
+from console.tenant_forms import SuspensionForm, TenantForm
+from queueapi.actions.tenant_removal import delete_tenant, plan_tenant_deletion
+from queueapi.actions.tenant_states import plan_resumption, plan_suspension, resume_tenant, suspend_tenant
+from queueapi.actions.tenants import change_tenant, create_tenant, plan_tenant_change, plan_tenant_creation
+from queueapi.admission import admission
+from queueapi.change_plans import Change, ChangePlan
+from queueapi.choices import TenantState
+from queueapi.errors import ActionError
+from queueapi.models import Tenant, TenantProfile
+from queueapi.selectors.queues import figures_of, queues_with_figures
+from queueapi.selectors.tenants import quota_lines, recent_audit, tenants_with_counts
+
+
+class TenantList(ListPage):
+    template_name = "tenants/list.html"
+    filter_class = TenantFilter
+    states = TenantState
+    default_sort = Sort("name", descending=False)
+    columns = {
+        "name": "name",
+        "profile": "profile__name",
+        "state": "state",
+        "queues": "queue_count",
+        "created": "created_at",
+    }
+
+    def all_rows(self) -> QuerySet[Any]:
+        return tenants_with_counts()
+
+
+def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
+    tenant = get_object_or_404(tenants_with_counts(), pk=pk)
+    context = {
+        "tenant": tenant,
+        "quotas": quota_lines(tenant),
+        "queues": figures_of(queues_with_figures().filter(tenant=tenant)),
+        "usage": admission().usage(tenant.pk),
+        "audit": recent_audit("tenant", tenant.pk),
+        "why_not_suspendable": "" if not tenant.is_system else plan_suspension(tenant, "-").why_not,
+    }
+    return render(request, "tenants/page.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """An empty form; a POST creates the tenant, or shows what that would be, or the form again if refused."""
+    form, plan = TenantForm(request.POST if request.method == "POST" else None), None
+    if request.method == "POST" and form.is_valid():
+        try:
+            if "plan" not in request.POST:
+                tenant = create_tenant(actor_of(request), **form.cleaned_data)
+                messages.success(request, f"Created: tenant {tenant.name}.")
+                return redirect("tenant", pk=tenant.pk)
+            plan = plan_tenant_creation(**form.cleaned_data)
+        except ActionError as error:
+            form.add_error(None, f"Not created: {error.message}.")
+    return render(request, "tenants/form.html", {"form": form, "plan": plan and _readable(plan)})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """As `create`, of one that is there."""
+    tenant, plan = get_object_or_404(Tenant, pk=pk), None
+    # The form changes the row that it is given.
+    form = TenantForm(request.POST if request.method == "POST" else None, instance=Tenant.objects.get(pk=pk))
+    if request.method == "POST" and form.is_valid():
+        try:
+            if "plan" not in request.POST:
+                change_tenant(actor_of(request), tenant, **form.cleaned_data)
+                messages.success(request, "Changed. Quotas hold within seconds.")
+                return redirect("tenant", pk=pk)
+            plan = plan_tenant_change(tenant, **form.cleaned_data)
+        except ActionError as error:
+            form.add_error(None, f"Not changed: {error.message}.")
+    context = {"form": form, "plan": plan and _readable(plan), "tenant": tenant}
+    return render(request, "tenants/form.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def suspend(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What it means, and why it is done; a POST does it."""
+    tenant = get_object_or_404(Tenant, pk=pk)
+    form = SuspensionForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            suspend_tenant(actor_of(request), tenant, form.cleaned_data["reason"])
+        except ActionError as error:
+            form.add_error(None, f"Not suspended: {error.message}.")
+        else:
+            messages.success(request, f"Suspended: what is published for {tenant.name} is refused within seconds.")
+            return redirect("tenant", pk=pk)
+    return render(request, "tenants/suspend.html", {"form": form, "tenant": tenant})
+
+
+@require_POST
+def resume(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """One that somebody has resumed meanwhile is what was wanted."""
+    tenant = get_object_or_404(Tenant, pk=pk)
+    was_suspended = bool(plan_resumption(tenant).changes)
+    resume_tenant(actor_of(request), tenant)
+    told = f"{tenant.name} publishes again within seconds" if was_suspended else "it was not suspended any more"
+    messages.success(request, f"Resumed: {told}.")
+    return redirect("tenant", pk=pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What would be gone, or what stands in the way; a POST does it."""
+    tenant = get_object_or_404(Tenant, pk=pk)
+    plan: ChangePlan = plan_tenant_deletion(tenant)
+    if request.method == "POST":
+        try:
+            delete_tenant(actor_of(request), tenant)
+        except ActionError as error:
+            messages.error(request, f"Not deleted: {error.message}.")
+            return redirect("delete_tenant", pk=pk)
+        messages.success(request, f"Deleted: tenant {tenant.name}.")
+        return redirect("tenants")
+    return render(request, "tenants/delete.html", {"tenant": tenant, "plan": _readable(plan)})
+
+
+def _readable(plan: ChangePlan) -> ChangePlan:
+    """With the profiles' names: ids are for machines."""
+    names = {str(pk): name for pk, name in TenantProfile.objects.values_list("pk", "name")}
+    return replace(plan, changes=tuple(_named(change, names) for change in plan.changes))
+
+
+def _named(change: Change, names: dict[str, str]) -> Change:
+    if change.what != "profile":
+        return change
+    return Change(change.what, names.get(change.before, change.before), names.get(change.after, change.after))

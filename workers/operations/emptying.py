@@ -1,0 +1,36 @@
+"""Waiting until nobody sends to a queue any more, and until it is empty."""
+
+from queueapi.backlog import messages_left
+from queueapi.cluster.store import DatabaseStore
+from queueapi.models import Queue
+from queueapi.routing import publish_routing
+from workers.operations.run import OperationRun
+from workers.operations.waiting import wait_until_done
+
+
+def await_producers(run: OperationRun) -> None:
+    """Until every producer goes by a routing version that knows nothing of the queue. StoreUnavailable."""
+    store = DatabaseStore()
+    version = publish_routing()
+
+    def why_not_yet() -> str:
+        behind = store.yet_to_acknowledge(version)
+        return f"waits until {', '.join(behind)} has heard that the queue takes no more messages" if behind else ""
+
+    wait_until_done(run, why_not_yet)
+
+
+def await_empty(run: OperationRun, queue: Queue, reserved: int = 0) -> None:
+    """Until consumers have committed all messages; so many of the operation's steps are for later."""
+
+    def why_not_yet() -> str:
+        left = messages_left(queue)
+        note_left(run, left, reserved)
+        return f"{left:,} messages are still to be consumed" if left else ""
+
+    wait_until_done(run, why_not_yet)
+
+
+def note_left(run: OperationRun, left: int, reserved: int) -> None:
+    """Say how far it is, by what is left of the messages that there were."""
+    run.note(max(run.operation.done, run.operation.total - reserved - left))
