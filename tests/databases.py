@@ -26,6 +26,14 @@ def on_database(url: str) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def django_db_setup(django_db_setup, django_db_blocker) -> None:
+    """Between tests all tables are emptied, which the audit's does not allow. `tests/integration/test_audit.py` has it
+    refuse that."""
+    with django_db_blocker.unblock(), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute("drop trigger if exists audit_never_removed")
+
+
+@pytest.fixture(scope="session")
 def postgres_url(postgres_service: PostgresService, django_db_blocker) -> str:
     """A PostgreSQL database with all tables."""
     with django_db_blocker.unblock(), on_database(postgres_service.url):

@@ -30,6 +30,7 @@ class RunningSystem:
         self.data_dir = data_dir
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.metrics_listen = f"127.0.0.1:{free_port()}"
         self.log = data_dir / "up.log"
         self._options = options
         self._environment = dict(environment or {})
@@ -39,7 +40,11 @@ class RunningSystem:
 
     def __enter__(self) -> "RunningSystem":
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        settings = {"SWITCHYARD_DATA_DIR": str(self.data_dir), "SWITCHYARD_WEB_PORT": str(self.port)}
+        settings = {
+            "SWITCHYARD_DATA_DIR": str(self.data_dir),
+            "SWITCHYARD_WEB_PORT": str(self.port),
+            "SWITCHYARD_METRICS_LISTEN": self.metrics_listen,
+        }
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "up", *self._options],
@@ -97,6 +102,11 @@ class RunningSystem:
         with self._open("GET", path, None, "text/html") as answer:
             return str(answer.read(), "utf-8")
 
+    def metrics(self) -> str:
+        """What the demo's transport shows Prometheus. OSError while it does not run."""
+        with urllib.request.urlopen(f"http://{self.metrics_listen}/metrics", timeout=30) as answer:
+            return str(answer.read(), "utf-8")
+
     def _open(self, method: str, path: str, data: bytes | None, content_type: str) -> Any:
         """Signed in by session, as a browser is: hashing the password for each request would take most of the time."""
         if not self._cookies:
@@ -142,6 +152,7 @@ def _child_name(command: str) -> str | None:
         "tasks": "--hostname tasks@",
         "spark": "--hostname spark@",
         "beat": "workers.app beat",
-        "traffic": "-m workers.demo",
+        "core-api": "-m workers.demo.core_api",
+        "traffic": "-m workers.demo ",
     }
     return next((name for name, mark in marks.items() if mark in command), None)

@@ -52,7 +52,8 @@ def test_the_overview_shows_lag_computed_by_spark_and_dead_letters(demo: Running
 
 def test_the_rest_interface_is_documented_without_another_host(page: Page) -> None:
     page.get_by_role("link", name="REST interface").click()
-    expect(page.get_by_text("/api/v1/queues/{queue}/messages").first).to_be_visible()
+    # The description is made when it is asked for.
+    expect(page.get_by_text("/api/v1/queues/{queue}/messages").first).to_be_visible(timeout=30 * SECONDS)
 
 
 def test_no_page_is_wider_than_a_phone(page: Page) -> None:

@@ -5,13 +5,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
 
 from queueapi import runtime, wakeups
 from queueapi.actions.actor import SYSTEM
-from queueapi.actions.queues import create_queue, provision_metrics
+from queueapi.actions.provisioning import provision_metrics
+from queueapi.actions.queues import create_queue
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.celery_config import celery_settings
 from queueapi.models import Queue, Tenant
+from queuecore.providers.memory import MemoryProvider
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,21 @@ class Installation:
     queue: Queue
     tenant: Tenant
     folder: Path
+
+
+@pytest.fixture(params=["log", "in-memory"])
+def each_provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For `usefixtures`: the installation is on each of these in turn."""
+    if request.param == "in-memory":
+        monkeypatch.setattr(runtime, "open_provider", lambda _: MemoryProvider())
+
+
+@pytest.fixture
+def admin_api(installation: Installation) -> APIClient:
+    """REST as an administrator has it."""
+    client = APIClient()
+    client.force_authenticate(User.objects.create_superuser("root", password="secret"))
+    return client
 
 
 @pytest.fixture

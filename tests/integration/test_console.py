@@ -46,7 +46,7 @@ from tests.instances import announce
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script>"
-PAGES = ("overview", "queues", "dead_letters", "operations", "audit")
+PAGES = ("overview", "queues", "tenants", "tenant_profiles", "dead_letters", "operations", "audit")
 MOST_QUERIES = 13
 
 _numbers = count()
@@ -116,7 +116,7 @@ def _quick_passwords(settings: Any) -> None:
 
 @pytest.fixture
 def visitor(client: Client) -> Client:
-    """Signed in, but not staff."""
+    """Signed in, but without a role."""
     client.force_login(User.objects.create_user("visitor"))
     return client
 
@@ -136,7 +136,7 @@ def pages_with_data() -> list[str]:
     ]
 
 
-def test_staff_see_every_page(admin_client: Client) -> None:
+def test_administrators_see_every_page(admin_client: Client) -> None:
     for url in pages_with_data():
         assert admin_client.get(url).status_code == 200, url
 
@@ -146,11 +146,11 @@ def test_strangers_are_sent_to_sign_in(client: Client) -> None:
         assert client.get(url).headers["Location"] == f"/login/?next={url}"
 
 
-def test_people_who_are_not_staff_are_told_so(visitor: Client) -> None:
+def test_people_without_a_role_are_told_so(visitor: Client) -> None:
     for url in pages_with_data():
         response = visitor.get(url)
         assert response.status_code == 403
-        assert "This console is for staff" in text_of(response)
+        assert "This account has no role yet" in text_of(response)
 
 
 def test_strangers_change_nothing(client: Client) -> None:

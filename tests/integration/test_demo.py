@@ -1,6 +1,7 @@
 """The demo's traffic: from the transport through core and rule engine and back, with the trouble it asks for."""
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -8,10 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from queueapi import runtime
-from queueapi.addressing import QueueAddresses, addresses
+from queueapi import admission, runtime
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.tenant_states import suspend_tenant
+from queueapi.addressing import addresses
 from queueapi.models import Queue, Tenant
 from queueapi.plans import consumption_plans
+from queueapi.queue_addresses import QueueAddresses
 from queueapi.routing import routing_table
 from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.handlers import bind
@@ -25,7 +29,7 @@ from queuecore.testing.waiting import wait_until
 from queuecore.topics import SYSTEM_TENANT, ProviderPartition, TopicPartitionInfo, notification_topic
 from workers.demo import traffic as demo_traffic
 from workers.demo.handlers import TRANSPORT_TOPIC
-from workers.demo.seed import NOISY, Sample, seed
+from workers.demo.seed import NOISY, NOISY_BURST_S, NOISY_PER_S, Sample, seed
 from workers.demo.traffic import STEADY_PER_S, TROUBLE_EVERY, Message, Traffic
 from workers.demo.transport import SERVICE_ID, RoundTrips, Transport
 
@@ -178,3 +182,25 @@ def test_a_tenant_s_own_queue_comes_first(sample: Sample) -> None:
     known = QueueAddresses(routing_table([*Queue.objects.select_related("tenant"), own]))
     assert known.seen_by(sample.noisy.id).resolve("Core", None).tenant_id == sample.noisy.id
     assert known.seen_by(sample.tenants[0].id).resolve("Core", None).tenant_id == SYSTEM_TENANT
+
+
+def test_the_noisy_tenants_bursts_exceed_its_quota_and_nobody_elses(sample: Sample, monkeypatch, caplog) -> None:
+    clock = ManualClock()
+    monkeypatch.setattr(admission, "_process", admission.Admission(clock))
+    caplog.set_level(logging.INFO, "switchyard.demo")
+    traffic = Traffic(sample, SERVICE_ID, clock=clock)
+    traffic._publish(traffic.steady())
+    assert traffic.refused == 0
+    traffic._publish(traffic.burst())
+    passed = admission.admission().usage(sample.noisy.id).messages
+    assert passed == NOISY_PER_S * NOISY_BURST_S
+    assert traffic.refused == admission.admission().usage(sample.noisy.id).refused > 0
+    assert caplog.text.count("readings are refused") == 1
+    assert all(admission.admission().usage(tenant.id).refused == 0 for tenant in sample.tenants)
+
+
+def test_the_traffic_goes_on_while_a_tenant_is_suspended(sample: Sample) -> None:
+    suspend_tenant(SYSTEM, sample.noisy, "too noisy")
+    traffic = Traffic(sample, SERVICE_ID)
+    traffic._publish(traffic.steady())
+    assert 0 < traffic.refused < STEADY_PER_S

@@ -11,11 +11,13 @@ from django.db import DataError
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.dead_letters import discard_letters
 from queueapi.actions.messages import publish_message
 from queueapi.actions.pauses import pause_queue, resume_queue
+from queueapi.actions.queue_ends import delete_queue
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import create_tenant
-from queueapi.choices import ConsumerState
+from queueapi.choices import ConsumerState, OperationState, QueueState
 from queueapi.models import ConsumerStanding, DeadLetter, Pause, Queue
 from queuecore.consuming.context import DeliveryContext, MessageHandler
 from queuecore.consuming.handlers import handler
@@ -23,6 +25,7 @@ from queuecore.hashing import partition_of
 from queuecore.messages import Record
 from queuecore.testing.waiting import wait_until
 from tests.instances import partitions_of
+from tests.integration.queue_kit import run_to_end, run_until_told
 from workers.host import ConsumerHost
 
 
@@ -493,3 +496,31 @@ def test_handlers_send_to_queues_by_name(installation, queue, desk, hosts) -> No
     hosts.start()
     publish(inlet, installation.tenant, b"on its way")
     wait_until(lambda: desk.handled == [b"on its way"])
+
+
+def test_a_queue_that_is_deleted_is_consumed_to_its_end_and_then_left(installation, queue, desk, hosts) -> None:
+    host = hosts.start()
+    wait_for_state(queue, ConsumerState.RUNNING)
+    publish(queue, installation.tenant, b"wait for it")
+    publish(queue, installation.tenant, b"another", partition=1)
+    assert desk.waiting.wait(30)
+    operation = delete_queue(SYSTEM, queue)
+    Queue.objects.get(pk=queue.pk, state=QueueState.DRAINING)
+    desk.gate.set()
+    wait_until(lambda: run_to_end(operation).state_choice.is_final)
+    assert operation.state == OperationState.SUCCEEDED
+    assert sorted(desk.handled) == [b"another", b"wait for it"]
+    wait_until(lambda: "letters in hosted.dlq" not in {one.name for one in host._indexing.indexers})
+    assert not [name for name in runtime.provider().admin().topics() if name.startswith("hosted")]
+    assert hosts.deaths == []
+
+
+def test_a_letter_that_comes_up_while_a_queue_is_drained_holds_its_deletion(installation, queue, desk, hosts) -> None:
+    hosts.start()
+    desk.failing = True
+    publish(queue, installation.tenant, b"bad")
+    operation = delete_queue(SYSTEM, queue)
+    run_until_told(operation, "waits for a decision on 1 dead letters: replay or discard them")
+    discard_letters(SYSTEM, list(DeadLetter.objects.values_list("id", flat=True)), "not needed")
+    wait_until(lambda: run_to_end(operation).state_choice.is_final)
+    assert (operation.state, DeadLetter.objects.count()) == (OperationState.SUCCEEDED, 0)

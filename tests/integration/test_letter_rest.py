@@ -146,7 +146,15 @@ def test_a_dry_run_says_what_would_be_done(api, queue) -> None:
     letters = [make_letter(queue).id, make_letter(queue, state=LetterState.REPLAYED).id]
     asked = {"filter": {"queue": str(queue.id)}, "reason": "test data"}
     plan = api.post(f"{URL}/discard?dry_run=true", asked).json()
-    assert plan == {"letters": 1, "refused": {"replayed": 1}, "missing": 0, "why_not": ""}
+    assert plan == {
+        "summary": "1 letter would be discarded",
+        "changes": [{"what": "the state of 1 letter", "before": "open", "after": "discarded"}],
+        "warnings": ["1 of those chosen stays replayed"],
+        "letters": 1,
+        "refused": {"replayed": 1},
+        "missing": 0,
+        "why_not": "",
+    }
     assert states_of(letters) == ["open", "replayed"]
     assert not LedgerEntry.objects.exists()
 

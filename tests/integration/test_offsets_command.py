@@ -10,6 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from queueapi import runtime
+from queueapi.models import AuditEntry
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import Provider, TopicSpec
 from queuecore.sending import send_and_wait
@@ -22,7 +23,7 @@ FIRST, SECOND = (info.place for info in INFOS)
 
 
 @pytest.fixture(autouse=True)
-def provider(tmp_path: Path, settings: Any) -> Iterator[Provider]:
+def provider(tmp_path: Path, settings: Any, db: None) -> Iterator[Provider]:
     """Five records in one partition, of which the group has done three; none in the other."""
     settings.SWITCHYARD = replace(settings.SWITCHYARD, data_dir=tmp_path)
     runtime.close_provider()
@@ -106,6 +107,10 @@ def test_a_reset_that_is_applied_changes_what_it_showed(provider: Provider) -> N
     *_, last = run("reset", "--topic", "orders", "--to-latest", "--apply", preview("--to-latest"))
     assert " ".join(last) == "Done: group orders-consumer was changed in 2 of 2 partition(s)."
     assert committed(provider) == {FIRST: 5, SECOND: 0}
+    [entry] = AuditEntry.objects.filter(action="reset_offsets")
+    assert (entry.actor_name, entry.object_id) == ("system", GROUP)
+    assert entry.before["offsets"] == {"orders[0]": 3, "orders[1]": None}
+    assert entry.after["offsets"] == {"orders[0]": 5, "orders[1]": 0}
 
 
 def test_what_is_published_since_does_not_keep_a_group_from_its_end(provider: Provider) -> None:

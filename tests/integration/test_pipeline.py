@@ -24,7 +24,7 @@ from queuecore.config.provider_settings import KafkaSettings
 from queuecore.config.queue_tree import QueueSettings
 from queuecore.messages import QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.proto.events_pb2 import Event, OffsetSample
+from queuecore.proto.events_pb2 import Event, OffsetSample, RequestSample
 from queuecore.providers.base import Provider, TopicSpec
 from queuecore.sending import send
 from queuecore.testing.services import KafkaService
@@ -202,6 +202,19 @@ def test_an_unusable_event_is_skipped(metrics: Metrics) -> None:
     metrics.send(b"\xff\xff")
     metrics.sample(0, end=100)
     assert run_pipeline().events == 2
+
+
+def test_samples_of_requests_hold_nothing_up(metrics: Metrics) -> None:
+    metrics.create_topic()
+    requests = RequestSample(request_topic="tb_transport.api.requests", interval_ms=10_000, sent=150, answered=149)
+    event = Event(version=1, at_ms=NOW_MS, service_id="transport-1", request_sample=requests).SerializeToString()
+    for _ in range(METRICS_PARTITIONS):
+        metrics.send(event)
+    assert run_pipeline().events == 0
+    metrics.send(event)
+    metrics.sample(0, end=100, committed=40)
+    assert run_pipeline().events == 2
+    assert lag("lag_messages") == [(0, 60), (1, 60)]
 
 
 def test_a_queue_that_was_deleted_holds_nothing_up(metrics: Metrics) -> None:

@@ -7,6 +7,7 @@ from queueapi import runtime
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import create_tenant
+from queueapi.choices import OperationState
 from queueapi.errors import InvalidInput
 from queueapi.models import AuditEntry, Queue
 from queueapi.plans import consumption_plans, other_groups
@@ -197,10 +198,13 @@ def test_what_a_provider_missed_is_made_up_for_by_repeating_the_change(installat
         def fail(queue: Queue) -> None:
             raise ProviderUnavailable("the provider is away")
 
-        away.setattr("queueapi.actions.queues.provision_queue", fail)
-        with pytest.raises(ProviderUnavailable):
-            change_queue(OPERATOR, installation.queue, dlq_topic="graveyard")
-    change_queue(OPERATOR, installation.queue, dlq_topic="graveyard")
+        away.setattr("queueapi.actions.provisioning.provision_queue", fail)
+        waiting = change_queue(OPERATOR, installation.queue, dlq_topic="graveyard").operation
+        assert waiting.state_choice is OperationState.RUNNING
+        assert waiting.log.get().text == "waits and will try again: the provider is away"
+    assert "graveyard" not in runtime.provider().admin().topics()
+    repeated = change_queue(OPERATOR, installation.queue, dlq_topic="graveyard").operation
+    assert (repeated.state_choice, repeated == waiting) == (OperationState.SUCCEEDED, False)
     assert "graveyard" in runtime.provider().admin().topics()
 
 

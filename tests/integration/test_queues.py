@@ -7,7 +7,8 @@ import pytest
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.messages import publish_message
-from queueapi.actions.queues import create_queue, provision_queue
+from queueapi.actions.provisioning import provision_queue
+from queueapi.actions.queues import create_queue
 from queueapi.actions.tenants import create_tenant
 from queueapi.bootstrap import bootstrap
 from queueapi.config import Config

@@ -152,7 +152,7 @@ def test_a_provider_that_is_away_is_503_and_worth_retrying(api, message, monkeyp
     def away(*args: object) -> None:
         raise ProviderUnavailable("the log's disk is full; free some space")
 
-    monkeypatch.setattr("queueapi.actions.messages.send_and_wait", away)
+    monkeypatch.setattr("queueapi.queue_addresses.send", away)
     answer = api.post(URL, message)
     assert (answer.status_code, answer.json()["retryable"]) == (503, True)
     assert "free some space" in answer.json()["detail"]

@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from queueapi.cluster.databases import cluster_database
 from queueapi.cluster.models import Partition, Rebalance, ServiceInstance
 from queueapi.models import AuditEntry, Operation
+from queueapi.selectors.rebalances import REBALANCE
 from queuecore.topics import ServiceType
 from tests.cluster_kit import FakeCluster, newest_rebalance, partitions_named
 
@@ -160,7 +161,7 @@ def test_a_rebalance_is_planned_without_changing_anything(api, cluster) -> None:
     assert (planned["pause_ms"], planned["pause_is_assumed"]) == (500, True)
     assert any("telemetry would have 5 partitions instead of 3" in text for text in planned["warnings"])
     assert any(text.endswith("dedication: d") for text in planned["warnings"])
-    assert not Operation.objects.exists()
+    assert not Operation.objects.filter(kind=REBALANCE).exists()
 
 
 def test_a_rebalance_is_asked_for_and_followed(api, cluster) -> None:
@@ -215,7 +216,7 @@ def test_what_cannot_be_asked_for_is_refused_with_what_to_do(api, cluster, body,
     assert answer["content-type"] == "application/problem+json"
     assert answer.json()["code"] in ("invalid_input", "unknown_service")
     assert told in answer.content.decode()
-    assert not Operation.objects.exists()
+    assert not Operation.objects.filter(kind=REBALANCE).exists()
     assert not ServiceInstance.objects.filter(is_draining=True).exists()
 
 

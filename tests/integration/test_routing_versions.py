@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
@@ -19,20 +20,24 @@ from rest_framework.test import APIClient
 
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.messages import publish_message
-from queueapi.actions.queues import create_queue, provision_queue
-from queueapi.addressing import QueueAddresses, addresses, close_addresses
+from queueapi.actions.provisioning import provision_queue
+from queueapi.actions.queues import create_queue
+from queueapi.addressing import addresses, close_addresses
 from queueapi.cluster.databases import cluster_database
 from queueapi.cluster.models import RoutingAcknowledgement
 from queueapi.cluster.store import DatabaseStore
 from queueapi.errors import InvalidInput
 from queueapi.identity import service_id
 from queueapi.models import Queue
+from queueapi.queue_addresses import QueueAddresses
 from queueapi.routing import publish_routing, routing_table
 from queuecore.cluster.routing_feed import RoutingFeed
 from queuecore.errors import StoreUnavailable, UnknownQueue
+from queuecore.messages import TENANT_ID, QueueMessage
 from queuecore.routing import QueueKey, RoutedQueue
+from queuecore.sending import Addressed
 from queuecore.testing.waiting import wait_until
-from queuecore.topics import SYSTEM_TENANT, ServiceType
+from queuecore.topics import SYSTEM_TENANT, ServiceType, TopicPartitionInfo
 from workers.tasks import publish_routing_task
 
 ROOT = Path(__file__).parents[2]
@@ -182,6 +187,74 @@ def test_a_tenants_queue_is_never_taken_for_the_systems(installation) -> None:
         known.resolve_exactly(installation.tenant.id, "Telemetry", b"device")
     with pytest.raises(UnknownQueue):
         known.resolve_exactly(installation.tenant.id, "tb_core.notifications.core-1", b"device")
+
+
+class TestPosting:
+    """Where messages go is decided when they are sent, whenever they were addressed."""
+
+    ENTITY = uuid4()
+
+    def addressed(self, installation, known: QueueAddresses, tenant: object, key: object = ENTITY) -> Addressed:
+        headers = {TENANT_ID: str(tenant).encode()}
+        info = known.resolve_exactly(SYSTEM_TENANT, installation.queue.name, key)
+        return Addressed(info, QueueMessage(key, b"x", headers))
+
+    def test_an_isolated_tenants_messages_go_to_its_own_queue(self, installation) -> None:
+        known = QueueAddresses(routing_table([installation.queue]))
+        of_tenant = self.addressed(installation, known, installation.tenant.id)
+        of_other, of_nobody = self.addressed(installation, known, uuid4()), self.addressed(installation, known, "?")
+        name, topic = installation.queue.name, installation.queue.topic
+        own = Queue(tenant=installation.tenant, name=name, topic=topic, partitions=5)
+        known.use(replace(routing_table([installation.queue, own]), version=1))
+        with known.posting() as posting:
+            assert posting.where(of_tenant).info == known.resolve_exactly(own.tenant_id, name, self.ENTITY)
+            assert posting.where(of_tenant).info.full_topic_name.startswith(f"{topic}.isolated.{own.tenant_id}.")
+            assert [posting.where(one) for one in (of_other, of_nobody)] == [of_other, of_nobody]
+
+    def test_a_queue_with_other_partitions_has_each_entity_in_one(self, installation) -> None:
+        known = QueueAddresses(routing_table([installation.queue]))
+        tenant = installation.tenant.id
+        keyed = [self.addressed(installation, known, tenant, uuid4()) for _ in range(50)]
+        keyless = [self.addressed(installation, known, tenant, None) for _ in range(9)]
+        installation.queue.partitions += 4
+        known.use(replace(routing_table([installation.queue]), version=1))
+        wanted = [known.resolve_exactly(SYSTEM_TENANT, installation.queue.name, one.message.key) for one in keyed]
+        with known.posting() as posting:
+            assert [posting.where(one).info for one in keyed] == wanted
+            assert [posting.where(one) for one in keyless] == keyless
+
+    def test_what_goes_to_no_queue_goes_where_it_was_addressed_to(self, installation) -> None:
+        known = QueueAddresses(routing_table([installation.queue]))
+        topic = installation.queue.topic
+        others = [
+            TopicPartitionInfo("tb_core.notifications.core-1"),
+            TopicPartitionInfo(f"{topic}.dlq", 2, use_internal_partition=True),
+            TopicPartitionInfo(topic, 2, use_internal_partition=True),
+        ]
+        with known.posting() as posting:
+            for info in others:
+                addressed = Addressed(info, QueueMessage(self.ENTITY, b"x"))
+                assert posting.where(addressed) is addressed
+
+    def test_the_version_is_in_use_until_the_provider_has_answered(self, installation) -> None:
+        known = QueueAddresses(routing_table([installation.queue]))
+        stored: Future[None] = Future()
+        with known.posting() as posting:
+            posting.sent(stored)
+        known.use(replace(routing_table([installation.queue]), version=1))
+        assert not known.is_over(1)
+        stored.set_result(None)
+        assert known.is_over(1)
+
+
+def test_what_is_published_for_an_isolated_tenant_is_stored_in_its_queue(database, installation, store) -> None:
+    name, tenant = installation.queue.name, installation.tenant
+    entity = uuid4()
+    assert publish_message(installation.queue, tenant, entity, b"1").topic.startswith(f"{installation.queue.topic}.")
+    own = new_queue(installation, name, tenant, partitions=2)
+    wait_until(lambda: addresses().version == store.routing_version())
+    published = publish_message(installation.queue, tenant, entity, b"2")
+    assert published.topic == f"{own.topic}.isolated.{tenant.id}.{published.partition}"
 
 
 def test_this_process_is_one_producer_until_it_is_closed(database, installation, store) -> None:

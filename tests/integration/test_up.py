@@ -62,6 +62,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         ("SWITCHYARD_WEB_PROT", "80", "did you mean SWITCHYARD_WEB_PORT?"),
         ("SWITCHYARD_QUEUE_TYPE", "kafak", "is not one of log, kafka"),
         ("SWITCHYARD_DATABASE_URL", "mysql://localhost/x", "must start with postgresql://"),
+        ("SWITCHYARD_METRICS_LISTEN", "9464", "use host:port"),
         ("SWITCHYARD_MODE", "production", "SWITCHYARD_ALLOWED_HOSTS"),
     ],
 )
@@ -115,7 +116,7 @@ def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
 def test_the_children_of_an_installation() -> None:
     assert [spec.name for spec in children()] == ["web", "consumer", "tasks", "spark", "beat"]
     assert [spec.name for spec in children(demo=True)] == [
-        "web", "consumer", "consumer-2", "tasks", "spark", "beat", "traffic"
+        "web", "consumer", "consumer-2", "tasks", "spark", "beat", "core-api", "traffic"
     ]  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def main() -> int:
         write(_IN_ONE_TRANSACTION)
         print(HOLDING, flush=True)
         released.wait()
-    assert OperationLogEntry.objects.count() == ROWS + _IN_ONE_TRANSACTION
+    assert operation.log.count() == ROWS + _IN_ONE_TRANSACTION
     return 0
 
 

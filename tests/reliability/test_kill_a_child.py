@@ -1,6 +1,7 @@
 """`kill -9` of any child: it comes back, the console knows, and no accepted message is lost."""
 
 import os
+import re
 import signal
 from pathlib import Path
 from uuid import uuid4
@@ -12,7 +13,7 @@ from queuecore.topics import SYSTEM_TENANT
 from tests.system import RunningSystem
 
 MESSAGES_PER_KILL = 12
-CHILDREN = ("consumer", "web", "tasks", "beat", "spark")
+CHILDREN = ("consumer", "web", "tasks", "beat", "spark", "core-api", "traffic")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,20 @@ def test_a_killed_child_comes_back_and_nothing_accepted_is_lost(system: RunningS
 def test_the_console_and_the_log_tell_about_it(system: RunningSystem) -> None:
     assert "ended by SIGKILL; starting it again in 1 s" in system.output()
     assert "ended by SIGKILL" in system.page("/")
+
+
+def answered(system: RunningSystem) -> float:
+    """How many requests of the transport have been answered since it was started."""
+    try:
+        found = re.search(r"^response_lag_seconds_count\{.*\} (\S+)$", system.metrics(), re.MULTILINE)
+    except OSError:
+        return 0.0
+    return float(found[1]) if found else 0.0
+
+
+def test_the_transport_has_answers_from_the_core_again(system: RunningSystem) -> None:
+    before = answered(system)
+    wait_until(lambda: answered(system) > before)
 
 
 def answers(system: RunningSystem) -> bool:

@@ -219,6 +219,24 @@ def test_an_origin_has_a_scheme_and_a_host(origin: str) -> None:
     load(Config, {"SWITCHYARD_TRUSTED_ORIGINS": "https://a.example.org, https://*.b.org,http://[::1]:8080"}).check()
 
 
+@pytest.mark.parametrize("address", ["", "127.0.0.1:9464", "localhost:1", "[::1]:65535", "0.0.0.0:9464", " a.b:80 "])
+def test_an_address_to_listen_on_is_a_host_and_a_port(address: str) -> None:
+    assert load(Config, {"SWITCHYARD_METRICS_LISTEN": address}).metrics_listen == address.strip()
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        *((one, "use host:port, as 127.0.0.1:9464") for one in ("9464", ":9464", "::1:9464", "a:", "http://a:1")),
+        *((one, "has no port from 1 to 65535") for one in ("a:0", "[::1]:65536")),
+    ],
+)
+def test_an_address_nobody_can_listen_on_is_refused(address: str, reason: str) -> None:
+    message = problem({"SWITCHYARD_METRICS_LISTEN": address}, Config)
+    assert message.startswith(f"SWITCHYARD_METRICS_LISTEN: '{address}' ")
+    assert message.endswith(reason)
+
+
 def test_production_wants_a_long_secret_key() -> None:
     production = {"SWITCHYARD_MODE": "production", "SWITCHYARD_ALLOWED_HOSTS": "switchyard.example.org"}
     short = "0123456789abcdef0123456789abcde"

@@ -16,7 +16,7 @@ from queuecore.providers.log.batch import encode_body
 from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.providers.log.writer import PartitionWriter
 from queuecore.topics import ProviderPartition
-from tests.unit.spark.test_decoding import event
+from tests.unit.spark.test_decoding import event, request_event
 from workers.spark.options import source_options
 from workers.spark.source import MetricsRange, MetricsStreamReader
 
@@ -124,3 +124,14 @@ def test_unusable_events_are_counted_and_skipped(
     assert [record.getMessage() for record in caplog.records] == [
         "skipped 2 unusable events of queue.metrics[0]; the last at offset 2: '?' is not a queue's id"
     ]
+
+
+def test_samples_of_requests_are_passed_over_without_a_word(
+    log: Log, reader: MetricsStreamReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.create()
+    log.append(0, request_event(), event(end_offset=1), request_event(), event(end_offset=2), request_event())
+    log.append(3, request_event())
+    assert list(ends(reader, MetricsRange(0, 0, 5))) == [1, 2]
+    assert list(ends(reader, MetricsRange(3, 0, 1))) == []
+    assert caplog.records == []

@@ -1,0 +1,65 @@
+"""A queue's state on its page, and the plan before it is drained or deleted."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from queueapi.models import Operation, Queue
+from tests.integration.queue_kit import fill, new_queue
+
+
+@pytest.fixture
+def browser(client: Client, installation) -> Client:
+    client.force_login(User.objects.create_superuser("root", password="secret"))
+    return client
+
+
+def show(browser: Client, name: str, queue: Queue) -> str:
+    return browser.get(reverse(name, args=[queue.pk])).content.decode()
+
+
+def test_the_page_says_how_a_queue_is_and_how_its_messages_are_kept(browser, installation) -> None:
+    shown = show(browser, "queue", installation.queue)
+    for text in (
+        "Active",
+        "Drain…",
+        "Delete…",
+        "for 7 d, in segments of 50.0 MiB",
+        "murmur3_128",
+        "as the provider is",
+    ):
+        assert text in shown
+
+
+def test_the_plan_comes_first(browser, installation) -> None:
+    fill(installation.queue, installation.tenant, 3)
+    shown = show(browser, "drain_queue", installation.queue)
+    assert "3 messages wait" in shown
+    assert "Nobody consumes it now" in shown
+    assert not Operation.objects.filter(kind="drain_queue").exists()
+    answer = browser.post(reverse("drain_queue", args=[installation.queue.pk]), {"confirm": "yes"})
+    operation = Operation.objects.get(kind="drain_queue")
+    assert answer.url == reverse("operation", args=[operation.pk])
+    shown = show(browser, "queue", installation.queue)
+    for text in ("Draining", "It takes no more messages", "Cancel, and activate it", "0 of 3"):
+        assert text in shown
+    browser.post(reverse("activate_queue", args=[installation.queue.pk]))
+    assert Queue.objects.get(pk=installation.queue.pk).state == "active"
+
+
+def test_a_plan_follows_what_is_chosen_and_says_why_not(browser, installation) -> None:
+    other = new_queue(installation.queue.tenant, "Other", handler="forward", handler_options={"queue": "Telemetry"})
+    address = reverse("delete_queue", args=[installation.queue.pk])
+    shown = browser.post(address, {"move_to": str(other.pk)}).content.decode()
+    assert "Handlers of Other send to it; change or delete those queues first." in shown
+    assert f'<option value="{other.pk}" selected>' in shown
+    refused = browser.post(address, {"confirm": "yes"}, follow=True).content.decode()
+    assert "Nothing was done: queue Telemetry cannot be deleted" in refused
+    assert not Operation.objects.filter(kind="delete_queue").exists()
+
+
+def test_main_has_no_button_to_delete_it(browser, installation) -> None:
+    main = new_queue(installation.queue.tenant, "Main", topic="tb_rule_engine")
+    assert "cannot be deleted" in show(browser, "queue", main)
+    assert "Main of the system takes what finds no other queue" in show(browser, "delete_queue", main)

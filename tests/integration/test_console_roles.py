@@ -1,0 +1,71 @@
+"""The console for each role: who works there, who looks, and who has no console yet."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from queueapi.actions.tenants import ensure_system_tenant
+from queueapi.choices import OperationState, Role
+from queueapi.models import Operation, Queue, Tenant
+from tests.people import person
+
+pytestmark = pytest.mark.django_db
+
+PAGES = ("overview", "queues", "dead_letters", "operations", "services", "partitions", "rebalances", "audit")
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return Queue.objects.create(tenant=ensure_system_tenant(), name="Main", topic="main", handler="log")
+
+
+def signed_in(client: Client, role: Role) -> Client:
+    tenant = Tenant.objects.create(name="Greenhouse") if role.is_of_tenant else None
+    client.force_login(person("ada", role, tenant))
+    return client
+
+
+def pause(client: Client, queue: Queue) -> Any:
+    return client.post(reverse("pause_queue", args=[queue.pk]), {"what": "", "reason": "x"})
+
+
+@pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.OPERATOR])
+def test_administrators_and_operators_work(client, queue, role) -> None:
+    signed_in(client, role)
+    for name in PAGES:
+        assert client.get(reverse(name)).status_code == 200, name
+    assert pause(client, queue).status_code == 302
+    assert queue.pauses.count() == 1
+
+
+def test_auditors_look_and_change_nothing(client, queue) -> None:
+    signed_in(client, Role.AUDITOR)
+    for name in PAGES:
+        page = client.get(reverse(name))
+        assert page.status_code == 200, name
+        assert "you see everything, and change nothing" in page.content.decode()
+    operation = Operation.objects.create(kind="x", summary="x", total=1, state=OperationState.RUNNING)
+    refused = [
+        pause(client, queue),
+        client.post(reverse("queue", args=[queue.pk]), {}),
+        client.post(reverse("cancel_operation", args=[operation.pk])),
+        client.post(reverse("replay_letters"), {}),
+    ]
+    assert [answer.status_code for answer in refused] == [403] * 4
+    assert "Your role may not do that" in refused[0].content.decode()
+    assert "auditor, and that role may not operate queues" in refused[0].content.decode()
+    operation.refresh_from_db()
+    assert (queue.pauses.count(), operation.state) == (0, OperationState.RUNNING)
+
+
+@pytest.mark.parametrize("role", [Role.TENANT_ADMIN, Role.TENANT_VIEWER])
+def test_tenants_people_are_told_that_their_console_is_not_here_yet(client, role) -> None:
+    signed_in(client, role)
+    for name in PAGES:
+        page = client.get(reverse(name))
+        assert page.status_code == 403
+        assert "console is not here yet" in page.content.decode()
+        assert 'aria-label="Main"' not in page.content.decode()
+    assert client.get("/api/v1/queues").status_code == 200

@@ -1,0 +1,288 @@
+"""The pages of tenants and their profiles."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from console.tenant_forms import ProfileForm, TenantForm
+from queueapi.actions.actor import SYSTEM, Actor
+from queueapi.actions.tenant_profiles import create_profile
+from queueapi.actions.tenant_states import suspend_tenant
+from queueapi.actions.tenants import change_tenant, create_tenant, ensure_system_tenant
+from queueapi.choices import TenantState
+from queueapi.models import DEFAULT_PROFILE, AuditEntry, Queue, Tenant, TenantProfile
+from queueapi.runtime import close_provider
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<script>alert(1)</script>"
+MOST_QUERIES = 13
+
+
+@pytest.fixture
+def browser(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("root", password="secret"))
+    return client
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return create_tenant(Actor("ada"), "Acme", description="Contract 1")
+
+
+@pytest.fixture
+def small() -> TenantProfile:
+    return create_profile(SYSTEM, name="small", messages_per_s=1500, burst_s=3, stored_bytes=2 * 1024**2)
+
+
+@pytest.fixture
+def messages_of_its_own(tmp_path: Path, settings) -> Iterator[None]:
+    settings.SWITCHYARD = replace(settings.SWITCHYARD, data_dir=tmp_path)
+    close_provider()
+    yield
+    close_provider()
+
+
+def page(browser: Client, name: str, *args: Any, **query: Any) -> str:
+    answer = browser.get(reverse(name, args=args), query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def fields_of(row: Any, **changes: Any) -> dict[str, Any]:
+    """What a browser sends of a form that was filled in so."""
+    form = (TenantForm if isinstance(row, Tenant) else ProfileForm)(instance=row)
+    shown = {name: form[name].value() for name in form.fields}
+    return {name: value for name, value in {**shown, **changes}.items() if value not in (None, False)}
+
+
+# Lists
+
+
+def test_tenants_are_listed_with_what_holds_for_them(browser, tenant, small) -> None:
+    change_tenant(SYSTEM, tenant, profile=small)
+    Queue.objects.create(tenant=tenant, name="Own", topic="own", handler="log")
+    shown = page(browser, "tenants")
+    for text in ("Acme", "1,500/s", "small", "Active", "no limit"):
+        assert text in shown
+    assert reverse("tenant", args=[tenant.pk]) in shown
+
+
+def test_tenants_are_narrowed_down(browser, tenant, small) -> None:
+    create_tenant(SYSTEM, "Bolt", profile=small)
+    suspend_tenant(SYSTEM, tenant, "unpaid")
+    for query, there, gone in (
+        ({"q": "CONTRACT"}, "Acme", "Bolt"),
+        ({"profile": str(small.pk)}, "Bolt", "Acme"),
+        ({"state": "suspended"}, "Acme", "Bolt"),
+    ):
+        rows = page(browser, "tenants", **query).partition("<tbody>")[2]
+        assert there in rows
+        assert gone not in rows
+    assert "No tenants match these filters" in page(browser, "tenants", q="nobody")
+
+
+def test_no_tenants_yet(browser) -> None:
+    Tenant.objects.all().delete()
+    assert "No tenants yet" in page(browser, "tenants")
+
+
+def test_profiles_are_listed_with_how_many_have_them(browser, tenant, small) -> None:
+    shown = page(browser, "tenant_profiles")
+    assert "default" in shown
+    assert "small" in shown
+    assert f"{reverse('tenants')}?profile={DEFAULT_PROFILE}" in shown
+    assert "small" not in page(browser, "tenant_profiles", q="def").partition("<tbody>")[2]
+
+
+@pytest.mark.parametrize("name", ["tenants", "tenant_profiles"])
+def test_lists_ask_the_database_as_often_for_many_rows_as_for_few(browser, django_assert_max_num_queries, name) -> None:
+    asked = []
+    for rows in (2, 20):
+        for _ in range(rows):
+            Tenant.objects.create(name=f"t {uuid4()}", profile=TenantProfile.objects.create(name=f"p {uuid4()}"))
+        with django_assert_max_num_queries(MOST_QUERIES) as queries:
+            page(browser, name, size="100")
+        asked.append(len(queries))
+    assert asked[0] == asked[1]
+
+
+# One tenant
+
+
+def test_a_tenants_page_says_where_each_quota_comes_from(browser, tenant, small, django_assert_max_num_queries) -> None:
+    change_tenant(SYSTEM, tenant, profile=small, messages_per_s=7)
+    Queue.objects.create(tenant=tenant, name="Own", topic="own", handler="log")
+    with django_assert_max_num_queries(MOST_QUERIES):
+        shown = page(browser, "tenant", tenant.pk)
+    for text in (
+        "7/s",
+        "its own",
+        "(profile: 1,500/s)",
+        "2.0 MiB",
+        "its profile",
+        "Own",
+        "Contract 1",
+        "ada",
+        "create",
+    ):
+        assert text in shown
+    assert "0 messages (0 B); refused: 0" in shown
+
+
+def test_what_people_typed_is_only_ever_text(browser) -> None:
+    hostile = create_tenant(SYSTEM, HOSTILE, description=HOSTILE)
+    suspend_tenant(SYSTEM, hostile, HOSTILE)
+    create_profile(SYSTEM, name=HOSTILE, description=HOSTILE, label=HOSTILE)
+    profile = TenantProfile.objects.get(name=HOSTILE)
+    for name, pk in (("tenant", hostile.pk), ("tenant_profile", profile.pk), ("delete_tenant_profile", profile.pk)):
+        assert HOSTILE not in page(browser, name, pk)
+    assert HOSTILE not in page(browser, "tenants") + page(browser, "tenant_profiles")
+
+
+def test_a_queues_tenant_is_a_link(browser, tenant) -> None:
+    queue = Queue.objects.create(tenant=tenant, name="Own", topic="own", handler="log")
+    link = f'href="{reverse("tenant", args=[tenant.pk])}"'
+    assert link in page(browser, "queue", queue.pk)
+    assert link in page(browser, "queues")
+    assert link in page(browser, "audit")
+
+
+# Forms
+
+
+def test_a_tenant_is_created_and_changed(browser, small) -> None:
+    made = browser.post(reverse("create_tenant"), {"name": "Acme", "profile": str(small.pk)}, follow=True)
+    assert "Created: tenant Acme." in made.content.decode()
+    tenant = Tenant.objects.get(name="Acme")
+    assert tenant.profile == small
+    data = fields_of(tenant, messages_per_s="9", profile=str(DEFAULT_PROFILE))
+    assert "Changed." in browser.post(reverse("change_tenant", args=[tenant.pk]), data, follow=True).content.decode()
+    tenant.refresh_from_db()
+    assert (tenant.messages_per_s, tenant.profile_id) == (9, DEFAULT_PROFILE)
+    assert AuditEntry.objects.get(action="change").actor_name == "root"
+
+
+def test_a_profile_is_created_and_changed(browser) -> None:
+    data = {"name": "gold", "burst_s": "5", "submit_strategies": ["BURST", "BATCH"], "approves_isolation": "on"}
+    made = browser.post(reverse("create_tenant_profile"), data, follow=True)
+    assert "Created: profile gold." in made.content.decode()
+    profile = TenantProfile.objects.get(name="gold")
+    assert (profile.submit_strategies, profile.approves_isolation) == (["BURST", "BATCH"], True)
+    url = reverse("change_tenant_profile", args=[profile.pk])
+    browser.post(url, fields_of(profile, max_queues="2", approves_isolation=False))
+    profile.refresh_from_db()
+    assert (profile.max_queues, profile.approves_isolation, profile.submit_strategies) == (2, False, ["BURST", "BATCH"])
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "told"),
+    [
+        ("create_tenant", {"name": "ACME", "description": "typed"}, "another tenant is called so"),
+        ("create_tenant", {"name": "", "description": "typed"}, "This field is required"),
+        ("create_tenant", {"name": "New", "description": "typed", "burst_s": "0"}, "greater than or equal to 1"),
+        ("create_tenant_profile", {"name": "Default", "description": "typed", "burst_s": "1"}, "another profile is"),
+        (
+            "create_tenant_profile",
+            {"name": "x", "description": "typed", "burst_s": "1", "min_retention_ms": "2", "max_retention_ms": "1"},
+            "use no less than min_retention_ms",
+        ),
+    ],
+)
+def test_what_was_typed_is_kept_when_it_is_refused(browser, tenant, name, typed, told) -> None:
+    shown = browser.post(reverse(name), {"profile": str(DEFAULT_PROFILE), **typed}).content.decode()
+    assert told in shown
+    assert 'value="typed"' in shown
+    assert (Tenant.objects.filter(description="typed").count(), TenantProfile.objects.count()) == (0, 1)
+
+
+def test_the_default_profile_keeps_its_name(browser) -> None:
+    default = TenantProfile.objects.get(pk=DEFAULT_PROFILE)
+    url = reverse("change_tenant_profile", args=[default.pk])
+    shown = browser.post(url, fields_of(default, name="standard")).content.decode()
+    assert "Not changed: name: the default profile keeps its name" in shown
+    assert 'value="standard"' in shown
+
+
+def test_a_plan_is_shown_and_changes_nothing(browser, tenant) -> None:
+    default = TenantProfile.objects.get(pk=DEFAULT_PROFILE)
+    for name, row, field in (
+        ("change_tenant", tenant, "bytes_per_s"),
+        ("change_tenant_profile", default, "max_queues"),
+    ):
+        data = fields_of(row, **{field: "77", "plan": "yes"})
+        shown = browser.post(reverse(name, args=[row.pk]), data).content.decode()
+        assert "What would change" in shown
+        assert '<td class="breakable">77</td>' in shown
+        row.refresh_from_db()
+        assert getattr(row, field) is None
+
+
+def test_a_plan_names_profiles(browser, tenant, small) -> None:
+    url = reverse("change_tenant", args=[tenant.pk])
+    shown = browser.post(url, fields_of(tenant, profile=str(small.pk), plan="yes")).content.decode()
+    assert '<td class="breakable">default</td><td class="breakable">small</td>' in shown
+
+
+# Suspending and deleting
+
+
+def test_a_tenant_is_suspended_and_resumed(browser, tenant) -> None:
+    url = reverse("suspend_tenant", args=[tenant.pk])
+    assert "Messages that it has are consumed as ever" in browser.get(url).content.decode()
+    assert "This field is required" in browser.post(url, {"reason": ""}).content.decode()
+    assert "Suspended: unpaid." in browser.post(url, {"reason": "unpaid"}, follow=True).content.decode()
+    resumed = browser.post(reverse("resume_tenant", args=[tenant.pk]), follow=True).content.decode()
+    assert "Acme publishes again within seconds" in resumed
+    tenant.refresh_from_db()
+    assert tenant.state == TenantState.ACTIVE
+    again = browser.post(reverse("resume_tenant", args=[tenant.pk]), follow=True).content.decode()
+    assert "it was not suspended any more" in again
+
+
+def test_the_systems_tenant_says_why_it_is_not_suspended(browser) -> None:
+    system = ensure_system_tenant()
+    assert "Not to be suspended: the system" in page(browser, "tenant", system.pk)
+    refused = browser.post(reverse("suspend_tenant", args=[system.pk]), {"reason": "x"}).content.decode()
+    assert "Not suspended: the system" in refused
+
+
+def test_a_tenant_is_deleted_after_a_plan(browser, tenant, messages_of_its_own) -> None:
+    queue = Queue.objects.create(tenant=tenant, name="Own", topic="own", handler="log")
+    url = reverse("delete_tenant", args=[tenant.pk])
+    assert "It has 1 queue of its own, such as Own; delete it first." in browser.get(url).content.decode()
+    assert "Not deleted: it has 1 queue" in browser.post(url, follow=True).content.decode()
+    queue.delete()
+    planned = browser.get(url).content.decode()
+    assert "It will be gone" in planned
+    assert "Messages of it that wait in shared queues" in planned
+    assert "Deleted: tenant Acme." in browser.post(url, follow=True).content.decode()
+    assert not Tenant.objects.filter(pk=tenant.pk).exists()
+
+
+def test_a_profile_is_deleted_after_a_plan(browser, tenant, small) -> None:
+    change_tenant(SYSTEM, tenant, profile=small)
+    url = reverse("delete_tenant_profile", args=[small.pk])
+    assert "Tenants have profile small: Acme; give them another profile first" in browser.get(url).content.decode()
+    assert "Not deleted: tenants have profile small" in browser.post(url, follow=True).content.decode()
+    change_tenant(SYSTEM, tenant, profile=TenantProfile.objects.get(pk=DEFAULT_PROFILE))
+    assert "It will be gone" in browser.get(url).content.decode()
+    assert "Deleted: profile small." in browser.post(url, follow=True).content.decode()
+
+
+@pytest.mark.parametrize("name", ["resume_tenant"])
+def test_what_changes_something_is_never_a_link(browser, tenant, name) -> None:
+    assert browser.get(reverse(name, args=[tenant.pk])).status_code == 405
+
+
+def test_strangers_are_sent_to_sign_in(client, tenant, small) -> None:
+    for name, pk in (("tenant", tenant.pk), ("delete_tenant", tenant.pk), ("tenant_profile", small.pk)):
+        assert client.post(reverse(name, args=[pk])).status_code == 302
+    assert Tenant.objects.filter(pk=tenant.pk).exists()
