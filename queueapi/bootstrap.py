@@ -12,7 +12,7 @@ from queueapi.actions.provisioning import provision_metrics, provision_queue
 from queueapi.actions.queues import create_queue
 from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.actions.users import ensure_administrator
-from queueapi.choices import CONSUMED_QUEUE_STATES
+from queueapi.choices import STANDING_QUEUE_STATES
 from queueapi.config import config
 from queueapi.models import Queue
 from queueapi.routing import tell_producers
@@ -31,7 +31,7 @@ def bootstrap(password: str) -> None:
     system = ensure_system_tenant()
     if not Queue.objects.filter(tenant=system, name=MAIN_QUEUE).exists():
         create_queue(SYSTEM, system, name=MAIN_QUEUE, handler="log", **_main_options(config().queue))
-    there = Queue.objects.filter(state__in=CONSUMED_QUEUE_STATES)
+    there = Queue.objects.filter(state__in=STANDING_QUEUE_STATES)
     steps: list[Callable[[], None]] = [partial(provision_queue, queue) for queue in there]
     for step in (provision_metrics, *steps):
         try:

@@ -14,10 +14,12 @@ class Tone(models.TextChoices):
 
 
 class QueueState(models.TextChoices):
-    """Creating: its topics are not all there yet. Draining: it takes no more messages, and those it has are consumed.
-    Deleting: nobody consumes it any more, and what is left of it goes."""
+    """Creating: its topics are not all there yet. Handing over: it takes messages, and nobody consumes it yet.
+    Draining: it takes no more messages, and those it has are consumed. Deleting: nobody consumes it any more, and what
+    is left of it goes."""
 
     CREATING = "creating", "Creating"
+    HANDING_OVER = "handing_over", "Handing over"
     ACTIVE = "active", "Active"
     DRAINING = "draining", "Draining"
     DELETING = "deleting", "Deleting"
@@ -113,6 +115,25 @@ class TenantState(models.TextChoices):
         return _TENANT_TONES[self]
 
 
+class IsolationState(models.TextChoices):
+    """Of a request for queues of a tenant's own. Handing over: the tenant's messages go to them, and are consumed once
+    those before them are done. Retiring: they go to the shared queues again, and wait there for the same."""
+
+    REQUESTED = "requested", "Requested"
+    APPROVED = "approved", "Approved"
+    REFUSED = "refused", "Refused"
+    PROVISIONING = "provisioning", "Provisioning"
+    HANDING_OVER = "handing_over", "Handing over"
+    ACTIVE = "active", "Active"
+    RETIRING = "retiring", "Retiring"
+    RETIRED = "retired", "Retired"
+    FAILED = "failed", "Failed"
+
+    @property
+    def tone(self) -> Tone:
+        return _ISOLATION_TONES[self]
+
+
 class RebalanceState(models.TextChoices):
     """As `queuecore.cluster.rebalances` has them."""
 
@@ -152,10 +173,21 @@ class Role(models.TextChoices):
 
 # Tuples, not sets: they become part of database constraints, whose order must not vary.
 FINAL_OPERATION_STATES: Final = (OperationState.SUCCEEDED, OperationState.FAILED, OperationState.CANCELLED)
+ROUTED_QUEUE_STATES: Final = (QueueState.HANDING_OVER, QueueState.ACTIVE)
 CONSUMED_QUEUE_STATES: Final = (QueueState.ACTIVE, QueueState.DRAINING)
+# They have topics, and messages in them that somebody handles or will.
+STANDING_QUEUE_STATES: Final = (QueueState.HANDING_OVER, *CONSUMED_QUEUE_STATES)
 ENDING_QUEUE_STATES: Final = (QueueState.DRAINING, QueueState.DELETING)
 FINAL_REBALANCE_STATES: Final = (RebalanceState.DONE, RebalanceState.FAILED, RebalanceState.CANCELLED)
 TENANT_ROLES: Final = (Role.TENANT_ADMIN, Role.TENANT_VIEWER)
+# A tenant has one request at a time that is decided on or carried out.
+OPEN_ISOLATION_STATES: Final = (
+    IsolationState.REQUESTED,
+    IsolationState.APPROVED,
+    IsolationState.PROVISIONING,
+    IsolationState.HANDING_OVER,
+    IsolationState.RETIRING,
+)
 PAUSABLE_OPERATION_STATES: Final = (OperationState.PENDING, OperationState.RUNNING)
 # From each state, the states that may follow it. Given back by a replay that did not send it, a letter is open again.
 # One that was sent, and opened again before its outcome came, still hears that. One that failed again lives on as the
@@ -176,6 +208,7 @@ TROUBLED_CONSUMER_STATES: Final = (ConsumerState.STALLED, ConsumerState.STANDING
 
 _QUEUE_TONES: Final = {
     QueueState.CREATING: Tone.BUSY,
+    QueueState.HANDING_OVER: Tone.BUSY,
     QueueState.ACTIVE: Tone.GOOD,
     QueueState.DRAINING: Tone.WARN,
     QueueState.DELETING: Tone.BAD,
@@ -229,5 +262,16 @@ _ROLE_TONES: Final = {
     Role.AUDITOR: Tone.QUIET,
     Role.TENANT_ADMIN: Tone.GOOD,
     Role.TENANT_VIEWER: Tone.QUIET,
+}
+_ISOLATION_TONES: Final = {
+    IsolationState.REQUESTED: Tone.WARN,
+    IsolationState.APPROVED: Tone.BUSY,
+    IsolationState.REFUSED: Tone.QUIET,
+    IsolationState.PROVISIONING: Tone.BUSY,
+    IsolationState.HANDING_OVER: Tone.BUSY,
+    IsolationState.ACTIVE: Tone.GOOD,
+    IsolationState.RETIRING: Tone.BUSY,
+    IsolationState.RETIRED: Tone.QUIET,
+    IsolationState.FAILED: Tone.BAD,
 }
 _TENANT_TONES: Final = {TenantState.ACTIVE: Tone.GOOD, TenantState.SUSPENDED: Tone.WARN}

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import Error as DatabaseError
 
-from queueapi.choices import QueueState
+from queueapi.choices import ROUTED_QUEUE_STATES
 from queueapi.cluster.store import DatabaseStore
 from queueapi.config import config
 from queueapi.models import Queue
@@ -62,7 +62,7 @@ def check_routable(queue: Queue) -> None:
 
 def _all_queues() -> Iterable[Queue]:
     """Those that take messages."""
-    rows = Queue.objects.filter(state=QueueState.ACTIVE).only(
+    rows = Queue.objects.filter(state__in=ROUTED_QUEUE_STATES).only(
         "id", "tenant", "name", "topic", "service_type", "partitions"
     )
     return rows.order_by("created_at", "id")

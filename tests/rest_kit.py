@@ -13,13 +13,15 @@ from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 
 from queueapi import runtime
-from queueapi.actions.actor import SYSTEM
+from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.dead_letters import discard_letters
+from queueapi.actions.isolation import approve_request, request_isolation
 from queueapi.actions.message_types import Description, create_message_type
 from queueapi.actions.messages import PublishedMessage, publish_message
-from queueapi.actions.operations import pause_operation
+from queueapi.actions.operations import cancel_operation, pause_operation
 from queueapi.actions.pauses import pause_queue
 from queueapi.actions.queue_ends import drain_queue
+from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenant_profiles import create_profile
 from queueapi.actions.tenant_states import suspend_tenant
@@ -31,6 +33,7 @@ from queueapi.models import (
     ApiToken,
     AuditEntry,
     IdempotencyKey,
+    IsolationRequest,
     LagCurrent,
     MessageType,
     Operation,
@@ -39,9 +42,11 @@ from queueapi.models import (
     TenantProfile,
 )
 from tests.cluster_kit import FakeCluster, newest_rebalance, partitions_named
+from tests.integration.queue_kit import isolated
 from tests.integration.replay_kit import ran
 from tests.letters import make_letter
 from tests.people import PASSWORD, person, token_of
+from workers.operations.runner import run_operation
 
 API: Final = "/api/v1"
 SOURCE: Final = 'syntax = "proto3";\npackage shop;\nmessage Order {\n  string id = 1;\n}\n'
@@ -72,6 +77,39 @@ class World:
     @cached_property
     def suspended_tenant(self) -> Tenant:
         return suspend_tenant(SYSTEM, create_tenant(SYSTEM, "Foundry"), "unpaid")
+
+    @cached_property
+    def shareable(self) -> Any:
+        """A queue that tenants may have of their own."""
+        return create_queue(SYSTEM, self.queue.tenant, name="Readings", topic="readings", handler="log", partitions=1)
+
+    @property
+    def asked(self) -> list[dict[str, Any]]:
+        return [{"name": self.shareable.name}]
+
+    @cached_property
+    def isolation(self) -> IsolationRequest:
+        return request_isolation(SYSTEM, self.tenant, self.asked, "bursts")
+
+    @cached_property
+    def own_isolation(self) -> IsolationRequest:
+        """One that whoever calls has asked for."""
+        asking = Actor("root", User.objects.filter(username="root").first())
+        return request_isolation(asking, create_tenant(SYSTEM, "Kiln"), self.asked, "bursts")
+
+    @cached_property
+    def failed_isolation(self) -> IsolationRequest:
+        asked = request_isolation(SYSTEM, create_tenant(SYSTEM, "Mill"), self.asked, "bursts")
+        request = approve_request(SYSTEM, asked)
+        cancel_operation(SYSTEM, request.operation_id)
+        run_operation(request.operation_id)
+        return request
+
+    @cached_property
+    def active_isolation(self) -> IsolationRequest:
+        tenant = create_tenant(SYSTEM, "Quarry")
+        isolated(tenant, self.shareable)
+        return IsolationRequest.objects.get(tenant=tenant)
 
     @cached_property
     def profile(self) -> TenantProfile:
@@ -215,6 +253,35 @@ TABLE: Final[Mapping[str, Call]] = {
     "DELETE /tenants/{id}": Call(lambda world: f"/tenants/{world.tenant.id}"),
     "POST /tenants/{id}/suspend": Call(lambda world: f"/tenants/{world.tenant.id}/suspend", _with(reason="unpaid")),
     "POST /tenants/{id}/resume": Call(lambda world: f"/tenants/{world.suspended_tenant.id}/resume"),
+    "POST /tenants/{id}/isolate": Call(
+        lambda world: f"/tenants/{world.tenant.id}/isolate",
+        lambda world: {"queues": world.asked, "reason": "bursts"},
+    ),
+    "GET /isolation-requests": a_list("/isolation-requests"),
+    "POST /isolation-requests": Call(
+        lambda world: "/isolation-requests",
+        lambda world: {"tenant": str(world.tenant.id), "queues": world.asked, "reason": "bursts"},
+    ),
+    "GET /isolation-requests/{id}": a_thing(lambda world: f"/isolation-requests/{world.isolation.id}"),
+    "PATCH /isolation-requests/{id}": Call(
+        lambda world: f"/isolation-requests/{world.isolation.id}", _with(reason="bursts in May")
+    ),
+    "POST /isolation-requests/{id}/approve": Call(
+        lambda world: f"/isolation-requests/{world.isolation.id}/approve", _with(comment="fine")
+    ),
+    "POST /isolation-requests/{id}/refuse": Call(
+        lambda world: f"/isolation-requests/{world.isolation.id}/refuse", _with(comment="not now")
+    ),
+    "POST /isolation-requests/{id}/withdraw": Call(
+        lambda world: f"/isolation-requests/{world.own_isolation.id}/withdraw"
+    ),
+    "POST /isolation-requests/{id}/comment": Call(
+        lambda world: f"/isolation-requests/{world.isolation.id}/comment", _with(text="why so many?")
+    ),
+    "POST /isolation-requests/{id}/retry": Call(lambda world: f"/isolation-requests/{world.failed_isolation.id}/retry"),
+    "POST /isolation-requests/{id}/retire": Call(
+        lambda world: f"/isolation-requests/{world.active_isolation.id}/retire", _with(discard_letters=True)
+    ),
     "GET /tenant-profiles": a_list("/tenant-profiles"),
     "POST /tenant-profiles": Call(lambda world: "/tenant-profiles", _with(name="large")),
     "GET /tenant-profiles/{id}": a_thing(lambda world: f"/tenant-profiles/{world.profile.id}"),

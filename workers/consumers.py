@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -43,6 +43,7 @@ class Wanted:
     holds         what is paused of the queue
     held_because  the reason of the pause that would have it stand still, for people
     former        the groups that read the queue when its consumers were divided otherwise
+    version       of the queue's row that all of this was read from: one of its own makes no difference
     """
 
     queue_id: UUID
@@ -51,6 +52,7 @@ class Wanted:
     holds: Holds
     held_because: str
     former: tuple[str, ...]
+    version: int = field(default=0, compare=False)
 
     def has_handler_of(self, other: "Wanted") -> bool:
         return (self.plan.handler_name, self.options) == (other.plan.handler_name, other.options)
@@ -138,6 +140,7 @@ class HostedConsumer:
         if lifted:
             self._consumption.resume(lifted)
         if wanted == self._applied:
+            self._applied = wanted
             return
         if (
             wanted.has_handler_of(self._applied)
@@ -214,6 +217,7 @@ class HostedConsumer:
             queue_id=self.wanted.queue_id,
             consumer_group=self.wanted.plan.group,
             partitions=self._partitions,
+            queue_version=(self.wanted if self._consumption is None else self._applied).version,
             state=self._state.state,
             reason=self._state.reason,
             since=self._state.since,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from queueapi.choices import CONSUMED_QUEUE_STATES
+from queueapi.choices import STANDING_QUEUE_STATES
 from queueapi.models import Queue
 from queueapi.plans import consumption_plans
 from queuecore.clock import SYSTEM_CLOCK, Clock
@@ -66,7 +66,7 @@ def publish_samples(provider: Provider, service_id: str, clock: Clock = SYSTEM_C
 
 
 def _queues() -> QuerySet[Queue]:
-    return Queue.objects.filter(state__in=CONSUMED_QUEUE_STATES)
+    return Queue.objects.filter(state__in=STANDING_QUEUE_STATES)
 
 
 def _consumed(queue: Queue) -> Iterator[_Consumed]:

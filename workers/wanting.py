@@ -16,7 +16,10 @@ def wanted_consumers(queue: Queue, service_id: str, epochs: Mapping[int, int]) -
     plans = consumption_plans(queue, service_id, epochs)
     pauses = list(queue.pauses.all())
     holds, former = holds_of(pauses), tuple(other_groups(queue))
-    return [Wanted(queue.id, plan, queue.handler_options, holds, held_because(pauses, plan), former) for plan in plans]
+    return [
+        Wanted(queue.id, plan, queue.handler_options, holds, held_because(pauses, plan), former, queue.version)
+        for plan in plans
+    ]
 
 
 def held_because(pauses: Iterable[Pause], plan: ConsumptionPlan) -> str:

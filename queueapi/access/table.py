@@ -12,6 +12,7 @@ class Resource(StrEnum):
 
     TENANTS = "tenants"
     TENANT_PROFILES = "tenant-profiles"
+    ISOLATION_REQUESTS = "isolation-requests"
     QUEUES = "queues"
     MESSAGES = "messages"
     MESSAGE_TYPES = "message-types"
@@ -52,6 +53,8 @@ _EVERYONE: Final = frozenset(Role)
 RIGHTS: Final[Mapping[Resource, Mapping[Verb, frozenset[Role]]]] = {
     Resource.TENANTS: {READ: _EVERYONE, OPERATE: _STAFF, WRITE: _ADMINISTRATORS},
     Resource.TENANT_PROFILES: {READ: _SYSTEM, WRITE: _ADMINISTRATORS},
+    # Tenants ask, administrators decide.
+    Resource.ISOLATION_REQUESTS: {READ: _EVERYONE, OPERATE: _WORKING, WRITE: _ADMINISTRATORS},
     Resource.QUEUES: {READ: _EVERYONE, OPERATE: _WORKING, WRITE: _ADMINISTRATORS},
     # What a queue that tenants share holds is all tenants'.
     Resource.MESSAGES: {READ: _SYSTEM, WRITE: _WORKING},

@@ -14,6 +14,7 @@ from queueapi.models import (
     AuditEntry,
     DeadLetter,
     DeadLetterGroup,
+    IsolationRequest,
     LagCurrent,
     Operation,
     Pause,
@@ -48,6 +49,7 @@ _SEEN: Final[Mapping[type[Model], Callable[[QuerySet[Any], UUID], QuerySet[Any]]
     # What the system's people started may be about anybody.
     Operation: lambda rows, tenant: rows.filter(tenant=tenant),
     Replay: lambda rows, tenant: rows.filter(operation__tenant=tenant),
+    IsolationRequest: lambda rows, tenant: rows.filter(tenant=tenant),
     ApiToken: lambda rows, tenant: rows.filter(tenant=tenant),
     AuditEntry: lambda rows, tenant: rows.filter(tenant_id=tenant),
 }

@@ -13,13 +13,13 @@ from queueapi.addressing import addresses
 from queueapi.admission import admission
 from queueapi.backlog import check_backlog
 from queueapi.change_plans import Change, ChangePlan
-from queueapi.choices import CONSUMED_QUEUE_STATES, QueueState
+from queueapi.choices import ENDING_QUEUE_STATES, ROUTED_QUEUE_STATES, QueueState
 from queueapi.errors import InvalidInput, QueueNotActive
 from queueapi.identity import service_id
 from queueapi.models import Queue, Tenant
 from queueapi.queue_addresses import QueueAddresses
 from queueapi.routing import routing_table, tell_producers
-from queueapi.selectors.queue_operations import DRAIN
+from queueapi.selectors.queue_operations import DRAIN, RETURN
 from queueapi.selectors.services import living
 from queuecore.clock import SYSTEM_CLOCK
 from queuecore.errors import PayloadTooLarge, UnknownQueue
@@ -112,16 +112,16 @@ def origin_headers_of(tenant_id: UUID) -> dict[str, bytes]:
 
 def taking(queue: Queue) -> Queue:
     """The queue that takes what is published to this one. QueueNotActive."""
-    if queue.state == QueueState.DRAINING and queue.successor is not None and _is_drained(queue):
+    if queue.state in ENDING_QUEUE_STATES and queue.successor is not None and _passes_on(queue):
         queue = queue.successor
-    if queue.state != QueueState.ACTIVE:
+    if queue.state not in ROUTED_QUEUE_STATES:
         raise _not_active(queue)
     return queue
 
 
 def check_still_there(queue: Queue) -> None:
     """Who deletes a queue says so first, and then looks what it has: whoever finds it there afterwards was in time."""
-    if not Queue.objects.filter(pk=queue.pk, state__in=CONSUMED_QUEUE_STATES).exists():
+    if not Queue.objects.filter(pk=queue.pk).exclude(state=QueueState.DELETING).exists():
         raise QueueNotActive(
             f"queue {queue.name} was deleted while the message was stored, and nobody may handle it there; send it to "
             "another queue"
@@ -149,14 +149,15 @@ def _known(queue: Queue, ask: Callable[[], Found]) -> Found:
         return ask()
     except UnknownQueue:
         now = Queue.objects.filter(pk=queue.pk).first()
-        if now is None or now.state != QueueState.ACTIVE:
+        if now is None or now.state not in ROUTED_QUEUE_STATES:
             raise _not_active(now or queue) from None
         raise
 
 
-def _is_drained(queue: Queue) -> bool:
-    """Not deleted: what is moved to the other queue then must come before what is sent there."""
-    return queue.operation is not None and queue.operation.kind == DRAIN
+def _passes_on(queue: Queue) -> bool:
+    """Not where it is deleted: what is moved to the other queue then must come before what is sent there. A tenant's
+    messages that return to a shared queue wait there for those before them."""
+    return queue.operation is not None and queue.operation.kind in (DRAIN, RETURN)
 
 
 def _not_active(queue: Queue) -> QueueNotActive:

@@ -12,7 +12,7 @@ from queueapi.actions.actor import Actor, audit
 from queueapi.choices import PAUSABLE_OPERATION_STATES, OperationState
 from queueapi.errors import AlreadyFinal, InvalidInput
 from queueapi.models import Operation, OperationLogEntry
-from queueapi.selectors.queue_operations import is_beyond_return
+from queueapi.selectors.queue_operations import why_beyond_return
 from queueapi.selectors.rebalances import REBALANCE
 from queueapi.wakeups import wake_operation
 
@@ -20,16 +20,21 @@ LEASE = timedelta(seconds=30)
 WAKE_AGAIN_AFTER = timedelta(seconds=15)
 
 
-def start_operation(actor: Actor, kind: str, summary: str, params: dict[str, Any], total: int) -> Operation:
+def start_operation(
+    actor: Actor, kind: str, summary: str, params: dict[str, Any], total: int, *, tenant_id: UUID | None = None
+) -> Operation:
     """Record the operation and wake a worker once the caller's transaction is committed."""
     with transaction.atomic():
-        operation = record_operation(actor, kind, summary, params, total)
+        operation = record_operation(actor, kind, summary, params, total, tenant_id=tenant_id)
         wake_operation(operation.id)
     return operation
 
 
-def record_operation(actor: Actor, kind: str, summary: str, params: dict[str, Any], total: int) -> Operation:
-    """For who runs it at once: a worker is woken only where they are not done with it in time."""
+def record_operation(
+    actor: Actor, kind: str, summary: str, params: dict[str, Any], total: int, *, tenant_id: UUID | None = None
+) -> Operation:
+    """For who runs it at once: a worker is woken only where they are not done with it in time. `tenant_id` is whose it
+    is; left out: that of who starts it."""
     with transaction.atomic():
         operation = Operation.objects.create(
             kind=kind,
@@ -37,10 +42,11 @@ def record_operation(actor: Actor, kind: str, summary: str, params: dict[str, An
             params=params,
             total=total,
             created_by=actor.user,
-            tenant_id=actor.tenant_id,
+            tenant_id=tenant_id or actor.tenant_id,
             woken_at=timezone.now(),
         )
-        audit(actor, "start_operation", "operation", operation.id, after={"kind": kind, "params": params})
+        told = {"kind": kind, "params": params}
+        audit(actor, "start_operation", "operation", operation.id, tenant_id=operation.tenant_id, after=told)
     return operation
 
 
@@ -99,8 +105,8 @@ def cancel_operation(actor: Actor, operation_id: UUID) -> Operation:
     """Ask for the end. What runs stops at its next step; what never ran ends at once. AlreadyFinal if over."""
     with transaction.atomic():
         operation = _unfinished(operation_id, "cancel")
-        if is_beyond_return(operation):
-            raise AlreadyFinal("the queue's consumers have left and its topics go; that cannot be taken back any more")
+        if why := why_beyond_return(operation):
+            raise AlreadyFinal(f"{why}; that cannot be taken back any more")
         before = operation.state
         operation.state = OperationState.CANCELLING
         operation.due_at = None

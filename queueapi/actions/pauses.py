@@ -8,7 +8,7 @@ from django.db.models import F
 
 from queueapi.actions.actor import Actor, audit
 from queueapi.errors import InvalidInput
-from queueapi.models import Pause, Queue, Tenant
+from queueapi.models import Operation, Pause, Queue, Tenant
 
 LONGEST_REASON = 500
 
@@ -24,7 +24,11 @@ def pause_queue(
         locked = Queue.objects.select_for_update().filter(pk=queue.pk)
         list(locked.values_list("pk"))
         pause, is_new = Pause.objects.get_or_create(
-            queue=queue, tenant=tenant, partition=partition, defaults={"reason": reason, "paused_by": actor.name}
+            queue=queue,
+            tenant=tenant,
+            partition=partition,
+            operation=None,
+            defaults={"reason": reason, "paused_by": actor.name},
         )
         if is_new:
             locked.update(version=F("version") + 1)
@@ -33,18 +37,44 @@ def pause_queue(
 
 
 def resume_queue(actor: Actor, queue: Queue, *, tenant: Tenant | None = None, partition: int | None = None) -> bool:
-    """Lift exactly that pause; other pauses of the queue hold on. False: there was none."""
+    """Lift exactly that pause; others of the queue hold on, and so do those of operations. False: there was none."""
     _check_target(queue, tenant, partition)
     with transaction.atomic():
         locked = Queue.objects.select_for_update().filter(pk=queue.pk)
         list(locked.values_list("pk"))
-        pauses = Pause.objects.select_for_update().filter(queue=queue, tenant=tenant, partition=partition)
+        pauses = Pause.objects.select_for_update().filter(
+            queue=queue, tenant=tenant, partition=partition, operation=None
+        )
         if (pause := pauses.first()) is None:
             return False
         locked.update(version=F("version") + 1)
         audit(actor, "resume", "queue", queue.id, tenant_id=_whose(pause), before=_told(pause))
         pause.delete()
     return True
+
+
+def hold_tenant(actor: Actor, queue: Queue, tenant: Tenant, operation: Operation, reason: str) -> int:
+    """Have nothing of the tenant handled there until the operation lets go of it: the queue's version by which that is
+    so. Repeatable."""
+    with transaction.atomic():
+        locked = Queue.objects.select_for_update().filter(pk=queue.pk)
+        list(locked.values_list("pk"))
+        told = {"reason": reason[:LONGEST_REASON], "paused_by": actor.name}
+        pause, is_new = Pause.objects.get_or_create(queue=queue, tenant=tenant, operation=operation, defaults=told)
+        if is_new:
+            locked.update(version=F("version") + 1)
+            audit(actor, "pause", "queue", queue.id, tenant_id=tenant.pk, after=_told(pause))
+        version: int = locked.values_list("version", flat=True).get()
+    return version
+
+
+def let_go_of_tenants(actor: Actor, operation: Operation) -> None:
+    """End what `hold_tenant` began for the operation. Repeatable."""
+    with transaction.atomic():
+        for pause in operation.holds.select_related("queue", "tenant"):
+            Queue.objects.filter(pk=pause.queue_id).update(version=F("version") + 1)
+            audit(actor, "resume", "queue", pause.queue_id, tenant_id=_whose(pause), before=_told(pause))
+            pause.delete()
 
 
 def _check_target(queue: Queue, tenant: Tenant | None, partition: int | None) -> None:

@@ -15,7 +15,7 @@ FORGET_AFTER = timedelta(hours=1)
 
 _ONE_STANDING: Final = ("service_id", "queue", "consumer_group")
 _TOLD_OF_IT: Final = (
-    "partitions", "state", "reason", "since", "as_of", "counts", "tenants", "handled_per_s", "budget",
+    "partitions", "queue_version", "state", "reason", "since", "as_of", "counts", "tenants", "handled_per_s", "budget",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from queueapi import runtime
 from queueapi.actions.json_checks import check_json
 from queueapi.actions.topic_checks import check_no_confusion, check_topics
-from queueapi.choices import QueueState
+from queueapi.choices import ROUTED_QUEUE_STATES
 from queueapi.config import config
 from queueapi.errors import InvalidInput
 from queueapi.handler_options import SendsToQueues
@@ -88,7 +88,7 @@ def _check_targets(queue: Queue) -> None:
     """UnknownQueue where its handler would send to one that its tenant does not see: all it got would be given up."""
     options = find_handler(queue.handler).read(queue.handler_options)
     if isinstance(options, SendsToQueues):
-        seen = Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT], state=QueueState.ACTIVE)
+        seen = Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT], state__in=ROUTED_QUEUE_STATES)
         seen = seen.order_by("created_at", "id")
         addresses = QueueAddresses(routing_table(seen))
         for name in options.targets:

@@ -81,21 +81,22 @@ def delete_queue(
     return operation
 
 
-def stop_consuming(operation: Operation) -> bool:
+def stop_consuming(operation: Operation, queue: Queue) -> bool:
     """There is no way back from here. False where somebody has cancelled it before. For who runs the deletion."""
     with transaction.atomic():
         # The queue first, as whoever activates it: nobody waits in a circle.
-        queue = Queue.objects.select_for_update().filter(operation=operation).first()
+        found = Queue.objects.select_for_update().filter(pk=queue.pk, operation=operation).first()
         state = Operation.objects.select_for_update().values_list("state", flat=True).get(pk=operation.pk)
-        if queue is None or state == OperationState.CANCELLING:
+        if found is None or state == OperationState.CANCELLING:
             return False
         Queue.objects.filter(pk=queue.pk).update(state=QueueState.DELETING)
     return True
 
 
-def consume_again(operation: Operation) -> None:
+def consume_again(operation: Operation, queue: Queue) -> None:
     """Messages have come after all, from somebody who had asked where to before. For who runs the deletion."""
-    Queue.objects.filter(operation=operation, state=QueueState.DELETING).update(state=QueueState.DRAINING)
+    rows = Queue.objects.filter(pk=queue.pk, operation=operation, state=QueueState.DELETING)
+    rows.update(state=QueueState.DRAINING)
 
 
 def give_queue_back(operation: Operation) -> bool:

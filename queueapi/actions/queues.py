@@ -17,6 +17,7 @@ from queueapi.handler_options import entered_options, shown_options
 from queueapi.handlers import handler_timeout_ms
 from queueapi.models import Queue, Tenant
 from queueapi.queue_topics import topics_of
+from queueapi.selectors.isolation import shared_twin
 
 # What the provider is to know of.
 _PROVISIONED: Final = frozenset(
@@ -37,10 +38,11 @@ def create_queue(actor: Actor, tenant: Tenant, *, name: str, topic: str, handler
     options.setdefault("retention_ms", usual_retention_ms(tenant))
     queue = Queue(tenant=tenant, name=name, topic=topic, handler=handler, state=QueueState.CREATING, **options)
     check_new_queue(queue)
+    _check_no_twin(queue)
     with transaction.atomic():
         check_own_queue(queue)
-        _insert(queue)
-        after = _shown(queue, ("name", "topic", "service_type", "partitions", *CHANGEABLE))
+        insert_queue(queue)
+        after = shown_fields(queue, ("name", "topic", "service_type", "partitions", *CHANGEABLE))
         audit(actor, "create", "queue", queue.id, tenant_id=queue.only_tenant_id, after=after)
         start_provisioning(actor, queue, "Create queue")
     return _as_it_is(queue)
@@ -68,11 +70,20 @@ def change_queue(actor: Actor, queue: Queue, *, seen: int | None = None, **chang
         if names:
             changed.version = before.version + 1
             changed.save(update_fields=[*names, "version"])
-            told = {"before": _shown(before, names), "after": _shown(changed, names)}
+            told = {"before": shown_fields(before, names), "after": shown_fields(changed, names)}
             audit(actor, "change", "queue", queue.pk, tenant_id=changed.only_tenant_id, **told)
         if changed.state not in ENDING_QUEUE_STATES and (_PROVISIONED & set(names) or _lacks_something(changed)):
             start_provisioning(actor, changed, "Change the topics of queue")
     return _as_it_is(changed)
+
+
+def _check_no_twin(queue: Queue) -> None:
+    """InvalidInput where the tenant's messages would leave a shared queue before those that are there are handled."""
+    if (twin := shared_twin(queue)) is not None:
+        raise InvalidInput(
+            f"name: the system has a queue {twin.name}, where the tenant's messages are now; isolate the tenant "
+            "instead, which keeps their order, or choose another name"
+        )
 
 
 def _check_state(queue: Queue, changed: Iterable[str]) -> None:
@@ -96,7 +107,8 @@ def _as_it_is(queue: Queue) -> Queue:
     return queue
 
 
-def _insert(queue: Queue) -> None:
+def insert_queue(queue: Queue) -> None:
+    """InvalidInput where somebody else has been quicker."""
     try:
         with transaction.atomic():
             queue.save(force_insert=True)
@@ -119,7 +131,7 @@ def _enter(queue: Queue, changes: Mapping[str, Any]) -> None:
         queue.handler_options = entered_options(queue.handler, queue.handler_options, before)
 
 
-def _shown(queue: Queue, fields: Iterable[str]) -> dict[str, Any]:
+def shown_fields(queue: Queue, fields: Iterable[str]) -> dict[str, Any]:
     """As the audit may keep it."""
     values = {name: getattr(queue, name) for name in fields}
     return values | {"handler_options": shown_options(queue)} if "handler_options" in values else values

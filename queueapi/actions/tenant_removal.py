@@ -9,8 +9,9 @@ from queueapi import runtime
 from queueapi.actions.actor import Actor, audit
 from queueapi.actions.tenants import TENANT_FIELDS
 from queueapi.change_plans import ChangePlan, plan_of_row, shown
+from queueapi.choices import OPEN_ISOLATION_STATES
 from queueapi.errors import NotChangeable
-from queueapi.models import Tenant
+from queueapi.models import IsolationRequest, Tenant
 from queuecore.errors import UnknownTopic
 
 
@@ -41,6 +42,8 @@ def _obstacles(tenant: Tenant) -> Iterator[str]:
     if names := list(tenant.queues.values_list("name", flat=True)[:3]):
         count = tenant.queues.count()
         yield f"it has {_many(count, 'queue')} of its own, such as {', '.join(names)}; delete {_them(count)} first"
+    if IsolationRequest.objects.filter(tenant=tenant, state__in=OPEN_ISOLATION_STATES).exists():
+        yield "its isolation is requested or under way; refuse it, or let it end first"
     if letters := tenant.dead_letters.count():
         yield (
             f"{_many(letters, 'dead letter')} of it {'is' if letters == 1 else 'are'} in the index; replay or discard "

@@ -5,6 +5,7 @@ from queueapi.models.audit import AuditEntry
 from queueapi.models.dead_letter import DeadLetter, DeadLetterBody, DeadLetterEdit, LetterEpoch, QuarantinedLetter
 from queueapi.models.dead_letter_group import DeadLetterGroup, DeadLetterTally
 from queueapi.models.idempotency import IdempotencyKey
+from queueapi.models.isolation import IsolationComment, IsolationRequest
 from queueapi.models.ledger import LedgerEntry
 from queueapi.models.message_type import MessageType, MessageTypeTopic, MessageTypeVersion
 from queueapi.models.operation import Operation, OperationLogEntry
@@ -31,6 +32,8 @@ __all__ = [
     "DeadLetterGroup",
     "DeadLetterTally",
     "IdempotencyKey",
+    "IsolationComment",
+    "IsolationRequest",
     "LagCurrent",
     "LedgerEntry",
     "LetterEpoch",

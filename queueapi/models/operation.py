@@ -30,8 +30,8 @@ class Operation(models.Model):
     due_at = models.DateTimeField(null=True)
     paused_at = models.DateTimeField(null=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
-    # Whose people or tokens started it; None: the system's.
-    tenant = models.ForeignKey("queueapi.Tenant", null=True, on_delete=models.PROTECT, related_name="operations")
+    # Whose it is: whose people or tokens started it, or whose queues it is about; None: the system's.
+    tenant = models.ForeignKey("queueapi.Tenant", null=True, on_delete=models.SET_NULL, related_name="operations")
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     woken_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)

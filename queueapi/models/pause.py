@@ -7,12 +7,13 @@ SYSTEM_ACTOR = "system"
 class Pause(models.Model):
     """Somebody's word that a queue stands still: the whole of it, one tenant's messages, or one partition.
 
-    It holds until it is lifted, whoever restarts in between.
+    It holds until it is lifted, whoever restarts in between. One that an operation needs is lifted by that alone.
     """
 
     queue = models.ForeignKey("queueapi.Queue", on_delete=models.CASCADE, related_name="pauses")
     tenant = models.ForeignKey("queueapi.Tenant", null=True, on_delete=models.CASCADE, related_name="pauses")
     partition = models.PositiveIntegerField(null=True)
+    operation = models.ForeignKey("queueapi.Operation", null=True, on_delete=models.PROTECT, related_name="holds")
     reason = models.CharField(max_length=500)
     paused_by = models.CharField(max_length=150)
     paused_at = models.DateTimeField(auto_now_add=True)
@@ -27,7 +28,17 @@ class Pause(models.Model):
                 fields=["queue"], condition=Q(tenant__isnull=True, partition__isnull=True), name="pause_once_per_queue"
             ),
             models.UniqueConstraint(
-                fields=["queue", "tenant"], condition=Q(tenant__isnull=False), name="pause_once_per_tenant"
+                fields=["queue", "tenant"],
+                condition=Q(tenant__isnull=False, operation__isnull=True),
+                name="pause_once_per_tenant",
+            ),
+            models.UniqueConstraint(
+                fields=["queue", "tenant", "operation"],
+                condition=Q(operation__isnull=False),
+                name="pause_once_per_operation",
+            ),
+            models.CheckConstraint(
+                condition=Q(operation__isnull=True) | Q(tenant__isnull=False), name="pause_of_operation_is_of_tenant"
             ),
             models.UniqueConstraint(
                 fields=["queue", "partition"], condition=Q(partition__isnull=False), name="pause_once_per_partition"

@@ -12,6 +12,7 @@ class ConsumerStanding(models.Model):
     counts         what it counted in its life, as `ConsumptionCounts`
     tenants        the same for each tenant, under its id, as far as it is more than 0; under an empty one what names no
                    tenant, under `other` what names one that cannot be, or came when there were too many to tell apart
+    queue_version  of the queue as it was when this consumer was made so: its pauses hold
     handled_per_s  messages done in each second since its host told before; None: it tells for the first time
     budget         what each of these seconds was spent on, as `TimeBudget`
     """
@@ -21,6 +22,7 @@ class ConsumerStanding(models.Model):
     queue = models.ForeignKey("queueapi.Queue", on_delete=models.CASCADE, related_name="consumers")
     consumer_group = models.CharField(max_length=249)
     partitions = models.JSONField(default=list)
+    queue_version = models.PositiveBigIntegerField(default=0)
     state = models.CharField(max_length=16, choices=ConsumerState)
     reason = models.TextField(blank=True)
     since = models.DateTimeField()

@@ -9,12 +9,13 @@ from django.db.models import Q
 
 from queueapi.backlog import messages_left
 from queueapi.change_plans import NOTHING, Change
-from queueapi.choices import FINAL_OPERATION_STATES, LetterState, QueueState
+from queueapi.choices import FINAL_OPERATION_STATES, ROUTED_QUEUE_STATES, LetterState, QueueState
 from queueapi.handler_options import SendsToQueues
-from queueapi.models import DeadLetter, Queue, Replay
+from queueapi.models import DeadLetter, Queue, Replay, Tenant
 from queueapi.plans import all_groups
 from queueapi.queue_topics import topics_to_remove
 from queueapi.selectors.consumers import consumers_of, pauses_of
+from queueapi.selectors.isolation import shared_twin
 from queueapi.selectors.queue_operations import is_being_provisioned
 from queuecore.consuming.handlers import find_handler
 from queuecore.errors import QueueError
@@ -151,6 +152,13 @@ def _ties(queue: Queue, forwarders: list[str], successor: Queue | None) -> Itera
         yield f"handlers of {', '.join(forwarders)} send to it; change or delete those queues first"
     if predecessors := sorted(queue.predecessors.values_list("name", flat=True)):
         yield f"{', '.join(predecessors)} is drained or moved to it; wait for the end, or activate that queue"
+    if (twin := shared_twin(queue)) is not None and queue.state in ROUTED_QUEUE_STATES:
+        yield (
+            f"messages of its tenant would go to {twin.name} of the system at once, before those that are left here "
+            "are handled; end the isolation instead, which keeps their order"
+        )
+    if returning := Tenant.objects.filter(pauses__queue=queue, pauses__operation__isnull=False).first():
+        yield f"messages of tenant {returning.name} are just returning to it from its own queue; wait for the end"
     if is_being_provisioned(queue):
         yield "its topics are just being created or changed; wait until that operation is over, or cancel it"
     if successor is not None:

@@ -6,9 +6,11 @@ from uuid import UUID, uuid5
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.isolation import isolate_tenant
 from queueapi.actions.messages import publish_message
 from queueapi.actions.queues import create_queue
 from queueapi.backlog import messages_left
+from queueapi.choices import QueueState
 from queueapi.models import Operation, Queue, Tenant
 from queueapi.plans import consumption_plans
 from queuecore.consuming.plan import ConsumptionPlan
@@ -81,3 +83,17 @@ def stored(queue: Queue) -> dict[UUID, list[int]]:
 def numbers_of(count: int) -> dict[UUID, list[int]]:
     """What `fill` has given to each entity."""
     return {entity: list(range(place, count, len(ENTITIES))) for place, entity in enumerate(ENTITIES[:count])}
+
+
+def isolated(tenant: Tenant, shared: Queue, **options: object) -> Queue:
+    """The tenant's own queue of that name, handed over: nothing that waits in the shared one may be in its way."""
+    request = isolate_tenant(SYSTEM, tenant, [{"name": shared.name, **options}], "test")
+    assert request.operation is not None
+    run_until_final(request.operation)
+    return Queue.objects.get(tenant=tenant, name=shared.name, state=QueueState.ACTIVE)
+
+
+def run_until_final(operation: Operation) -> Operation:
+    """As a worker and the sweeper would: again and again until it has ended."""
+    wait_until(lambda: run_to_end(operation).state_choice.is_final)
+    return operation

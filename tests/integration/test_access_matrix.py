@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.isolation import request_isolation
 from queueapi.actions.message_types import Description, create_message_type
 from queueapi.actions.queues import create_queue
 from queueapi.actions.tenants import create_tenant
@@ -61,6 +62,18 @@ TABLE = {
     ("DELETE", "tenant-detail"): owned("tenants/{tenant}", {ADMIN}),
     ("POST", "tenant-suspend"): owned("tenants/{tenant}/suspend", STAFF),
     ("POST", "tenant-resume"): owned("tenants/{tenant}/resume", STAFF),
+    ("POST", "tenant-isolate"): owned("tenants/{tenant}/isolate", {ADMIN}),
+    ("GET", "isolationrequest-list"): Row("isolation-requests", EVERYONE),
+    ("POST", "isolationrequest-list"): Row("isolation-requests", WORKING),
+    ("GET", "isolationrequest-detail"): owned("isolation-requests/{isolation}", EVERYONE),
+    ("PATCH", "isolationrequest-detail"): owned("isolation-requests/{isolation}", WORKING),
+    ("POST", "isolationrequest-comment"): owned("isolation-requests/{isolation}/comment", WORKING),
+    ("POST", "isolationrequest-approve"): owned("isolation-requests/{isolation}/approve?dry_run=true", {ADMIN}),
+    ("POST", "isolationrequest-refuse"): owned("isolation-requests/{isolation}/refuse", {ADMIN}),
+    # What another has asked for is told in test_isolation.py.
+    ("POST", "isolationrequest-withdraw"): owned("isolation-requests/{isolation}/withdraw", WORKING),
+    ("POST", "isolationrequest-retry"): owned("isolation-requests/{isolation}/retry", {ADMIN}),
+    ("POST", "isolationrequest-retire"): owned("isolation-requests/{isolation}/retire", {ADMIN}),
     ("GET", "tenantprofile-list"): Row("tenant-profiles", SYSTEM_ROLES),
     ("POST", "tenantprofile-list"): Row("tenant-profiles", {ADMIN}),
     ("GET", "tenantprofile-detail"): Row("tenant-profiles/{profile}", SYSTEM_ROLES),
@@ -207,6 +220,7 @@ def _things(tenant: Tenant) -> dict[str, Any]:
         queue=queue, partition=0, topic="t", consumer_group="g", end_offset=1, lag_messages=1, as_of=timezone.now()
     )
     entry = AuditEntry.objects.filter(tenant_id=tenant.pk).latest("id")
+    isolation = request_isolation(SYSTEM, tenant, [{"name": "Telemetry"}], "x")
     token, _ = token_of(person(f"token-of-{tenant}", Role.TENANT_ADMIN, tenant), ["queues:read"])
     return {
         "tenant": tenant.pk,
@@ -218,6 +232,7 @@ def _things(tenant: Tenant) -> dict[str, Any]:
         "lag": lag.pk,
         "entry": entry.pk,
         "token": token.pk,
+        "isolation": isolation.pk,
     }
 
 

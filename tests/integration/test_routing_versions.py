@@ -38,6 +38,7 @@ from queuecore.routing import QueueKey, RoutedQueue
 from queuecore.sending import Addressed
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import SYSTEM_TENANT, ServiceType, TopicPartitionInfo
+from tests.integration.queue_kit import consume, isolated
 from workers.tasks import publish_routing_task
 
 ROOT = Path(__file__).parents[2]
@@ -248,10 +249,10 @@ class TestPosting:
 
 
 def test_what_is_published_for_an_isolated_tenant_is_stored_in_its_queue(database, installation, store) -> None:
-    name, tenant = installation.queue.name, installation.tenant
-    entity = uuid4()
+    tenant, entity = installation.tenant, uuid4()
     assert publish_message(installation.queue, tenant, entity, b"1").topic.startswith(f"{installation.queue.topic}.")
-    own = new_queue(installation, name, tenant, partitions=2)
+    consume(installation.queue)
+    own = isolated(tenant, installation.queue, partitions=2)
     wait_until(lambda: addresses().version == store.routing_version())
     published = publish_message(installation.queue, tenant, entity, b"2")
     assert published.topic == f"{own.topic}.isolated.{tenant.id}.{published.partition}"

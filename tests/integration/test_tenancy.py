@@ -17,6 +17,7 @@ from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import Role
 from queueapi.models import AuditEntry, ConsumerStanding, Operation, Queue
+from tests.integration.queue_kit import isolated
 from tests.letters import make_letter, states_of
 from tests.people import api_of, person
 
@@ -67,7 +68,7 @@ def test_a_filter_tells_nobody_whether_something_exists(api, world, path, name) 
 def test_a_name_means_the_own_queue_and_then_the_systems(api, world) -> None:
     assert api.get(f"{QUEUES}/OWN").json()["id"] == str(world.queue.id)
     assert api.get(f"{QUEUES}/telemetry").json()["id"] == str(world.shared.id)
-    shadow = create_queue(SYSTEM, world.tenant, name="Telemetry", topic="mine", handler="log")
+    shadow = isolated(world.tenant, world.shared)
     assert api.get(f"{QUEUES}/telemetry").json()["id"] == str(shadow.id)
     assert api_of(person("root", Role.OPERATOR)).get(f"{QUEUES}/own").status_code == 404
 

@@ -1,5 +1,7 @@
 """Deleting a queue, step by step. Each can be done again: a runner may die anywhere, and the next does what is left."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from queueapi import runtime
@@ -28,6 +30,7 @@ from workers.operations.run import Cancelled, OperationRun
 from workers.operations.waiting import trying_again, wait_until_done
 
 _DISCARDED: Final = "its queue is deleted"
+_HEARD: Final = "has heard that the queue takes no more messages"
 
 
 class DeletionKind:
@@ -39,37 +42,39 @@ class DeletionKind:
     def run(self, run: OperationRun) -> str:
         with trying_again():
             while (queue := _queue(run)) is not None:
-                if self._delete(run, queue):
+                if queue.state == QueueState.DRAINING:
+                    await_producers(run, _HEARD)
+                    if queue.successor is None:
+                        await_empty(run, queue, DELETION_STEPS)
+                if take_away(run, queue, partial(_step, run)):
                     break
         return "the queue is gone, with its topics, its offsets and its letters"
 
     def give_back(self, run: OperationRun) -> None:
         give_queue_back(run.operation)
 
-    def _delete(self, run: OperationRun, queue: Queue) -> bool:
-        """False where messages have come after all: they are consumed first."""
-        is_moved = queue.successor is not None
-        if queue.state == QueueState.DRAINING:
-            await_producers(run)
-            if not is_moved:
-                await_empty(run, queue, DELETION_STEPS)
-            _decide_letters(run, queue, is_stoppable=True)
-            if not stop_consuming(run.operation):
-                raise Cancelled
-            queue.refresh_from_db()
-        _await_consumers(run, queue)
-        if queue.successor is not None:
-            QueueMover(run, queue, queue.successor, DELETION_STEPS).move()
-        elif messages_left(queue):
-            consume_again(run.operation)
-            return False
-        _decide_letters(run, queue, is_stoppable=False)
-        _step(run, 1)
-        runtime.provider().admin().delete_topics(topics_to_remove(queue))
-        _step(run, 2)
-        forget_queue(queue, run.operation)
-        _step(run, DELETION_STEPS)
-        return True
+
+def take_away(run: OperationRun, queue: Queue, step: Callable[[int], None]) -> bool:
+    """All of a queue that nobody sends to any more: what is left is moved to its successor, if it has one. False where
+    messages have come after all: they are consumed first. `step` is told how far it is."""
+    if queue.state == QueueState.DRAINING:
+        _decide_letters(run, queue, is_stoppable=True)
+        if not stop_consuming(run.operation, queue):
+            raise Cancelled
+        queue.refresh_from_db()
+    _await_consumers(run, queue)
+    if queue.successor is not None:
+        QueueMover(run, queue, queue.successor, DELETION_STEPS).move()
+    elif messages_left(queue):
+        consume_again(run.operation, queue)
+        return False
+    _decide_letters(run, queue, is_stoppable=False)
+    step(1)
+    runtime.provider().admin().delete_topics(topics_to_remove(queue))
+    step(2)
+    forget_queue(queue, run.operation)
+    step(DELETION_STEPS)
+    return True
 
 
 def _queue(run: OperationRun) -> Queue | None:

@@ -19,7 +19,7 @@ class DrainKind:
             # Somebody deletes it meanwhile.
             raise Cancelled
         with trying_again():
-            await_producers(run)
+            await_producers(run, "has heard that the queue takes no more messages")
             await_empty(run, queue)
         return f"queue {queue.name} is empty, and takes no messages until it is activated"
 

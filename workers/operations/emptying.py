@@ -8,16 +8,17 @@ from workers.operations.run import OperationRun
 from workers.operations.waiting import wait_until_done
 
 
-def await_producers(run: OperationRun) -> None:
-    """Until every producer goes by a routing version that knows nothing of the queue. StoreUnavailable."""
+def await_producers(run: OperationRun, heard: str, *, is_stoppable: bool = True) -> None:
+    """Until every producer goes by the routing as the rows say it now; who waits is told so by `heard`.
+    StoreUnavailable."""
     store = DatabaseStore()
     version = publish_routing()
 
     def why_not_yet() -> str:
         behind = store.yet_to_acknowledge(version)
-        return f"waits until {', '.join(behind)} has heard that the queue takes no more messages" if behind else ""
+        return f"waits until {', '.join(behind)} {heard}" if behind else ""
 
-    wait_until_done(run, why_not_yet)
+    wait_until_done(run, why_not_yet, is_stoppable=is_stoppable)
 
 
 def await_empty(run: OperationRun, queue: Queue, reserved: int = 0) -> None:

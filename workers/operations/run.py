@@ -46,6 +46,8 @@ class OperationRun:
 
     def __init__(self, operation: Operation, clock: Clock = SYSTEM_CLOCK) -> None:
         self.operation = operation
+        # What ended it early, once that is so.
+        self.why_ended = ""
         self._is_lost = threading.Event()
         self._extended_at = clock.monotonic()
         self._clock = clock

@@ -11,14 +11,16 @@ from queueapi.actions.operations import claim_operation, finish_operation, wait_
 from queueapi.actions.replays import REPLAY
 from queueapi.choices import OperationState
 from queueapi.identity import service_id
-from queueapi.selectors.queue_operations import DELETE, DRAIN, PROVISION
+from queueapi.selectors.queue_operations import DELETE, DRAIN, ISOLATE, PROVISION, RETURN
 from queueapi.selectors.rebalances import REBALANCE
 from queuecore.errors import QueueError
 from workers.operations.deletion import DeletionKind
 from workers.operations.drain import DrainKind
+from workers.operations.isolation import IsolationKind
 from workers.operations.provision import ProvisionKind
 from workers.operations.rebalance import RebalanceKind
 from workers.operations.replay import ReplayKind
+from workers.operations.returning import ReturnKind
 from workers.operations.run import Cancelled, LeaseLost, NotYet, OperationKind, OperationRun, Paused
 
 logger = logging.getLogger(__name__)
@@ -31,6 +33,8 @@ KINDS: Final[dict[str, OperationKind]] = {
     PROVISION: ProvisionKind(),
     DRAIN: DrainKind(),
     DELETE: DeletionKind(),
+    ISOLATE: IsolationKind(),
+    RETURN: ReturnKind(),
 }
 
 
@@ -90,6 +94,7 @@ def _wait(run: OperationRun, reason: NotYet) -> None:
 
 def _end_early(run: OperationRun, kind: OperationKind, state: OperationState, reason: str) -> None:
     """Give back what it held, then end it and say why: nothing stays held by what is over."""
+    run.why_ended = reason
     kind.settle(run)
     kind.give_back(run)
     error = reason if state == OperationState.FAILED else ""

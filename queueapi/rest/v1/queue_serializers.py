@@ -29,7 +29,8 @@ class NamingChoiceField(serializers.ChoiceField):
 class PauseSerializer(serializers.ModelSerializer[Pause]):
     class Meta:
         model = Pause
-        fields = ["tenant", "partition", "reason", "paused_by", "paused_at"]
+        fields = ["tenant", "partition", "operation", "reason", "paused_by", "paused_at"]
+        extra_kwargs = {"operation": {"help_text": "What needs it, and lifts it by itself; null: a person's word."}}
 
 
 class QueueSerializer(serializers.ModelSerializer[Queue]):

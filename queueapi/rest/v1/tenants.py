@@ -8,7 +8,8 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from queueapi.access.table import OPERATE, Resource
+from queueapi.access.table import OPERATE, WRITE, Resource
+from queueapi.actions.isolation import isolate_tenant
 from queueapi.actions.row_checks import check_names
 from queueapi.actions.tenant_removal import delete_tenant, plan_tenant_deletion
 from queueapi.actions.tenant_states import plan_resumption, plan_suspension, resume_tenant, suspend_tenant
@@ -23,14 +24,17 @@ from queueapi.change_plans import ChangePlan
 from queueapi.models import Tenant
 from queueapi.rest import pagination
 from queueapi.rest.actors import actor_of
-from queueapi.rest.conventions.dry_runs import is_dry_run, plans_itself
+from queueapi.rest.conventions.dry_runs import is_dry_run, plans_itself, rehearsed
 from queueapi.rest.conventions.views import Conventional
 from queueapi.rest.permissions import Access
 from queueapi.rest.tenancy import OnlyVisible
 from queueapi.rest.v1 import tenant_serializers as wire
+from queueapi.rest.v1.isolation import EXAMPLE, REFUSED
+from queueapi.rest.v1.isolation_serializers import DirectIsolationSerializer, IsolationRequestSerializer
 from queueapi.rest.v1.plan_serializers import RefusablePlanSerializer
 from queueapi.rest.v1.problem_schema import refusals
 from queueapi.rest.v1.tenant_filters import TenantFilter
+from queueapi.selectors.isolation import isolation_requests
 from queueapi.selectors.tenants import tenants_with_counts
 
 _HAS_THINGS: Final = {
@@ -49,7 +53,7 @@ _EXAMPLES: Final = [
 class TenantViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[Tenant]):
     """By name. One that is suspended publishes nothing, and what it has is consumed as ever."""
 
-    access = Access(Resource.TENANTS, suspend=OPERATE, resume=OPERATE)
+    access = Access(Resource.TENANTS, suspend=OPERATE, resume=OPERATE, isolate=WRITE)
     queryset = tenants_with_counts()
     pagination_class = pagination.ByName
     filterset_class = TenantFilter
@@ -131,6 +135,23 @@ class TenantViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[Ten
         if is_dry_run(request):
             return planned(plan_resumption(tenant))
         return Response(self._told(resume_tenant(actor_of(request), tenant)))
+
+    @extend_schema(
+        summary="Isolate a tenant at once",
+        request=DirectIsolationSerializer,
+        responses={202: IsolationRequestSerializer, **REFUSED},
+        examples=[EXAMPLE],
+    )
+    @action(detail=True, methods=["post"])
+    @rehearsed
+    def isolate(self, request: Request, **_: Any) -> Response:
+        """Give it queues of its own without a request of its people: one that is approved is made, and carried out."""
+        tenant, given = self.get_object(), DirectIsolationSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        asked = given.validated_data
+        made = isolate_tenant(actor_of(request), tenant, asked["queues"], asked["reason"])
+        told = IsolationRequestSerializer(isolation_requests().get(pk=made.pk)).data
+        return Response(told, status=status.HTTP_202_ACCEPTED)
 
     def _told(self, tenant: Tenant) -> Any:
         return self.get_serializer(tenants_with_counts().get(pk=tenant.pk)).data

@@ -8,6 +8,7 @@ from queueapi.rest.v1.audit import AuditViewSet
 from queueapi.rest.v1.cluster import PartitionViewSet, ServiceViewSet
 from queueapi.rest.v1.dead_letters import DeadLetterGroupViewSet, DeadLetterViewSet, QuarantinedLetterViewSet
 from queueapi.rest.v1.groups import GroupViewSet
+from queueapi.rest.v1.isolation import IsolationRequestViewSet
 from queueapi.rest.v1.me import MeView, OwnPasswordView
 from queueapi.rest.v1.message_types import MessageTypeViewSet
 from queueapi.rest.v1.queues import QueueViewSet
@@ -24,6 +25,7 @@ router = DefaultRouter(trailing_slash=False)
 router.include_root_view = False
 router.register("tenants", TenantViewSet)
 router.register("tenant-profiles", TenantProfileViewSet)
+router.register("isolation-requests", IsolationRequestViewSet)
 router.register("queues", QueueViewSet)
 # Before the letters: what follows theirs is an id.
 router.register("dead-letters/quarantined", QuarantinedLetterViewSet)
