@@ -184,7 +184,8 @@ class ConsumerHost:
 
     def _look(self) -> None:
         """One round. A database that is away is waited for; what is consumed goes on meanwhile, as long as there is a
-        lease."""
+        lease, and nothing else is begun: a tenant may be held back by now."""
+        is_known = True
         try:
             close_old_connections()
             self._write_pauses()
@@ -192,7 +193,8 @@ class ConsumerHost:
         except DatabaseError as error:
             logger.warning("cannot read the configuration, the consumers go on by the last one: %s", error)
             connections.close_all()
-        self._reconcile()
+            is_known = False
+        self._reconcile(begins=is_known)
         for consumer in self._everyone():
             if self._is_over():
                 return
@@ -235,7 +237,7 @@ class ConsumerHost:
         for queue in queues:
             self._topics.setdefault(queue.id, QueueTopics(queue)).queue = queue
 
-    def _reconcile(self) -> None:
+    def _reconcile(self, *, begins: bool) -> None:
         """Stop what is not this instance's or no longer wanted, change what is wanted otherwise, start what is not
         there."""
         queues, held = list(self._queues.values()), self._agent.held
@@ -246,7 +248,8 @@ class ConsumerHost:
                 consumer.stop(HAND_OVER_S if key[0] in self._queues else DRAIN_S)
                 self._leaving.append(consumer)
         for key, one in wanted.items():
-            self._want(key, one)
+            if begins or key in self._consumers:
+                self._want(key, one)
         if held and not self._agent.held:
             # Whoever said that the lease ends may have come before those that were made just now.
             self.lease_ending(self._agent.lease_remaining_s)
