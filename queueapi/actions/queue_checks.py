@@ -85,10 +85,12 @@ def check_fields(names: Iterable[str]) -> None:
 
 
 def _check_targets(queue: Queue) -> None:
-    """UnknownQueue where its handler would send to one that its tenant does not see: all it got would be given up."""
+    """UnknownQueue where its handler would send to one that its tenant does not see: all it got would be given up. One
+    that is just being created will be there: its topics are made before those of what is created after it."""
     options = find_handler(queue.handler).read(queue.handler_options)
     if isinstance(options, SendsToQueues):
-        seen = Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT], state=QueueState.ACTIVE)
+        states = (QueueState.CREATING, QueueState.ACTIVE)
+        seen = Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT], state__in=states)
         seen = seen.order_by("created_at", "id")
         addresses = QueueAddresses(routing_table(seen))
         for name in options.targets:

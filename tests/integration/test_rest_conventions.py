@@ -21,7 +21,7 @@ from tests.rest_kit import API, TABLE, Caller, World, differences, operations, s
 
 WRITES = sorted(name for name in TABLE if not name.startswith("GET"))
 READS = sorted(name for name in TABLE if name.startswith("GET"))
-DETAIL_WRITES = sorted(name for name in WRITES if "{" in name)
+DETAIL_WRITES = sorted(name for name in WRITES if "{" in name or TABLE[name].is_whole)
 RATE = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 PROBLEM = "application/problem+json"
 
