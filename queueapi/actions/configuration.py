@@ -21,7 +21,7 @@ from queueapi.actions.configuration_entries import (
     enter_tenant,
 )
 from queueapi.change_plans import NOTHING, Change
-from queueapi.configuration.reading import Document, Entry, Problem, identity_of, read_document
+from queueapi.configuration.reading import Document, Entry, Identity, Problem, identity_of, read_document
 from queueapi.configuration.sections import FORMAT, MESSAGE_TYPES, PROFILES, QUEUES, SECTIONS, TENANTS, Section
 from queueapi.errors import InvalidInput
 from queueapi.models import DEFAULT_PROFILE, MessageType, Queue, Tenant, TenantProfile
@@ -33,8 +33,12 @@ _ENTER: Final[Mapping[str, Callable[[Actor, Mapping[str, Any]], Entered]]] = {
     QUEUES.name: enter_queue,
     MESSAGE_TYPES.name: enter_message_type,
 }
-# Which key of a section names a thing of another.
-_NAMED_BY: Final = {TENANTS.name: ("profile", PROFILES), QUEUES.name: ("tenant", TENANTS)}
+# Which key of a section names a thing of another, and where that is looked up.
+_PARENTS: Final[Mapping[str, tuple[str, Section, type[TenantProfile] | type[Tenant]]]] = {
+    TENANTS.name: ("profile", PROFILES, TenantProfile),
+    QUEUES.name: ("tenant", TENANTS, Tenant),
+}
+_Spoilt = set[tuple[str, Identity]]
 
 
 @dataclass(slots=True)
@@ -121,11 +125,11 @@ def _enter_all(actor: Actor, read: Document, plan: ConfigurationPlan) -> None:
         _enter_section(actor, entries, spoilt, plan)
 
 
-def _enter_section(
-    actor: Actor, entries: list[Entry], spoilt: set[tuple[str, tuple[str, ...]]], plan: ConfigurationPlan
-) -> None:
+def _enter_section(actor: Actor, entries: list[Entry], spoilt: _Spoilt, plan: ConfigurationPlan) -> None:
     """In turns: what needs another entry of its section, as a queue that forwards does, waits for the next."""
-    waiting = [entry for entry in entries if _parent(entry) not in spoilt]
+    orphans = [entry for entry in entries if _is_orphan(entry, spoilt)]
+    spoilt.update((entry.section.name, entry.identity) for entry in orphans)
+    waiting = [entry for entry in entries if entry not in orphans]
     while waiting:
         refused: list[tuple[Entry, QueueError]] = []
         for entry in waiting:
@@ -144,12 +148,14 @@ def _enter_section(
         waiting = [entry for entry, _ in refused]
 
 
-def _parent(entry: Entry) -> tuple[str, tuple[str, ...]] | None:
-    """The entry that it depends on, where the document has that."""
-    if entry.section.name not in _NAMED_BY:
-        return None
-    key, section = _NAMED_BY[entry.section.name]
-    return section.name, identity_of(section, {"name": entry.values.get(key)})
+def _is_orphan(entry: Entry, spoilt: _Spoilt) -> bool:
+    """Whether what it depends on is not there because of a problem that is told already."""
+    if entry.section.name not in _PARENTS:
+        return False
+    key, section, model = _PARENTS[entry.section.name]
+    name = entry.values.get(key)
+    is_spoilt = (section.name, identity_of(section, {"name": name})) in spoilt
+    return is_spoilt and not model.objects.filter(name__iexact=name).exists()
 
 
 def _problems(entry: Entry, error: QueueError) -> Iterator[Problem]:

@@ -66,7 +66,8 @@ def read_document(given: object) -> Document:
         why = f"{given.get(FORMAT_KEY)!r} is not known here; this release reads format {FORMAT}"
         document.problems.append(Problem(FORMAT_KEY, why))
     known = {FORMAT_KEY, *(section.name for section in SECTIONS)}
-    document.problems += [Problem(str(key), unknown_name("section", key, known)) for key in given if key not in known]
+    unknown = [key for key in given if key not in known]
+    document.problems += [Problem(_shown(key), unknown_name("section", key, known)) for key in unknown]
     for section in SECTIONS:
         _read_section(document, section, given.get(section.name))
     return document
@@ -98,7 +99,7 @@ def _read_section(document: Document, section: Section, given: object) -> None:
 def _problems(entry: Entry) -> Iterator[Problem]:
     section, values = entry.section, entry.values
     for key, value in values.items():
-        place = f"{entry.place}.{key}"
+        place = f"{entry.place}.{_shown(key)}"
         if key not in section.kinds:
             yield Problem(place, unknown_name("key", key, section.kinds))
         elif why := section.kinds[key].problem(value):
@@ -110,6 +111,11 @@ def _problems(entry: Entry) -> Iterator[Problem]:
         yield from _state_problems(entry)
     if section is MESSAGE_TYPES and "files" in values and "descriptor_set" in values:
         yield Problem(f"{entry.place}.descriptor_set", "give either files or descriptor_set")
+
+
+def _shown(key: str) -> str:
+    """As any answer can hold it."""
+    return key[:100].encode(errors="backslashreplace").decode()
 
 
 def _state_problems(entry: Entry) -> Iterator[Problem]:

@@ -11,11 +11,12 @@ from django.db import models
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`words` say what is expected."""
+    """`words` say what is expected. What `may_be_secret` is not repeated when it is refused."""
 
     words: str
     fits: Callable[[Any], bool]
     is_optional: bool = False
+    may_be_secret: bool = False
 
     def problem(self, value: object) -> str | None:
         """Why it cannot be this; None: it can."""
@@ -23,7 +24,7 @@ class Kind:
             return None
         if self.fits(value):
             return None
-        shown = repr(value)
+        shown = "this" if self.may_be_secret else repr(value)
         return f"{shown if len(shown) <= 60 else f'{shown[:60]}…'} cannot be; give {self.words}"
 
 
@@ -39,15 +40,27 @@ def _is_id(value: object) -> bool:
         return False
 
 
+def _is_text(value: object) -> bool:
+    """One that every database can hold: without NUL, and without half of a surrogate pair."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _are_texts(values: object) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) and "\0" not in value for value in values)
+    return isinstance(values, list) and all(map(_is_text, values))
 
 
-TEXT: Final = Kind("text", lambda value: isinstance(value, str) and "\0" not in value)
+TEXT: Final = Kind("text", _is_text)
 ID: Final = Kind("a UUID, or leave it out", _is_id)
 LIST_OF_TEXTS: Final = Kind("a list of texts", _are_texts)
 FILES: Final = Kind(
-    "the text of each file under its name", lambda value: isinstance(value, dict) and _are_texts([*value.values()])
+    "the text of each file under its name",
+    lambda value: isinstance(value, dict) and _are_texts([*value, *value.values()]),
 )
 
 _OF_FIELDS: Final[tuple[tuple[type, Kind], ...]] = (
@@ -60,7 +73,7 @@ _OF_FIELDS: Final[tuple[tuple[type, Kind], ...]] = (
     (models.CharField, TEXT),
 )
 _JSON: Final[dict[type, Kind]] = {
-    dict: Kind("an object, {} for nothing", lambda value: isinstance(value, dict)),
+    dict: Kind("an object, {} for nothing", lambda value: isinstance(value, dict), may_be_secret=True),
     list: Kind("a list, [] for nothing", lambda value: isinstance(value, list)),
 }
 

@@ -56,6 +56,8 @@ class _Reader:
 
     def take(self, event: yaml.Event) -> None:
         match event:
+            case yaml.DocumentStartEvent() if self.documents:
+                raise _refused("a second document begins here; give one", event)
             case yaml.ScalarEvent():
                 self._check_tag(event)
                 self._add(_scalar(event), 1, event, event.anchor)
@@ -81,8 +83,6 @@ class _Reader:
         if anchor is not None:
             self.anchors[anchor] = (value, size)
         if not self.stack:
-            if self.documents:
-                raise _refused("a second document begins here; give one", event)
             self.documents.append(value)
             return
         inside = self.stack[-1]

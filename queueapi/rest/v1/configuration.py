@@ -55,9 +55,13 @@ class BoundedYamlParser(BaseParser):
 
     media_type = YAML
 
-    def parse(self, stream: IO[Any], *_: Any, **__: Any) -> Any:
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        # Not from the stream, which nobody limits.
+        data: bytes = (parser_context or {})["request"].body
         try:
-            return read_yaml(stream.read().decode("utf-8-sig"), config().rest.max_json_depth)
+            return read_yaml(data.decode("utf-8-sig"), config().rest.max_json_depth)
         except UnicodeDecodeError as error:
             raise ParseError(f"this is not UTF-8, at byte {error.start}") from error
         except UnreadableYaml as error:
