@@ -56,9 +56,11 @@ class BoundedYamlParser(BaseParser):
     media_type = YAML
 
     def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+        self,
+        stream: IO[Any],  # noqa: ARG002 - nobody limits it, as the request limits its body
+        media_type: str | None = None,  # noqa: ARG002
+        parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        # Not from the stream, which nobody limits.
         data: bytes = (parser_context or {})["request"].body
         try:
             return read_yaml(data.decode("utf-8-sig"), config().rest.max_json_depth)
