@@ -159,10 +159,11 @@ def _is_orphan(entry: Entry, spoilt: _Spoilt) -> bool:
 
 
 def _problems(entry: Entry, error: QueueError) -> Iterator[Problem]:
-    """Each at its key, as far as the error tells."""
+    """Each at its key, as far as the error tells. Of what is not whole those of its keys: others may come of what was
+    left out."""
     for name, messages in _by_field(entry.section, error):
-        for message in messages:
-            yield Problem(f"{entry.place}.{name}" if name else entry.place, message)
+        if entry.is_whole or name in entry.values:
+            yield from (Problem(f"{entry.place}.{name}" if name else entry.place, message) for message in messages)
 
 
 def _by_field(section: Section, error: QueueError) -> Iterator[tuple[str, list[str]]]:

@@ -46,7 +46,8 @@ def enter_profile(actor: Actor, values: Mapping[str, Any]) -> Entered:
     wanted_id, fields = _without_id(values)
     row = _find("profile", TenantProfile.objects.all(), wanted_id, fields["name"])
     if row is None:
-        return Entered(None, told.profile_values(create_profile(actor, profile_id=wanted_id, **fields)))
+        made = told.profile_values(create_profile(actor, profile_id=wanted_id, **fields))
+        return Entered(None, _as_given(made, values))
     before, plan = told.profile_values(row), plan_profile_change(row, **fields)
     return Entered(before, told.profile_values(change_profile(actor, row, **fields)), plan.warnings)
 
@@ -64,7 +65,8 @@ def enter_tenant(actor: Actor, values: Mapping[str, Any]) -> Entered:
         before, warnings = told.tenant_values(row), plan_tenant_change(row, **fields).warnings
         row = change_tenant(actor, row, **fields)
     _set_state(actor, row, state, reason)
-    return Entered(before, told.tenant_values(Tenant.objects.select_related("profile").get(pk=row.pk)), warnings)
+    after = told.tenant_values(Tenant.objects.select_related("profile").get(pk=row.pk))
+    return Entered(before, after if before else _as_given(after, values), warnings)
 
 
 def enter_queue(actor: Actor, values: Mapping[str, Any]) -> Entered:
@@ -143,6 +145,11 @@ def _without_id(values: Mapping[str, Any]) -> tuple[UUID | None, Values]:
     fields = dict(values)
     wanted = fields.pop("id", None)
     return None if wanted is None else UUID(wanted), fields
+
+
+def _as_given(made: Values, values: Mapping[str, Any]) -> Values:
+    """Without an id that nobody gave: a plan's would be another than that of the import."""
+    return {name: value for name, value in made.items() if name != "id" or name in values}
 
 
 def _find(thing: str, rows: QuerySet[Row], wanted_id: UUID | None, name: str) -> Row | None:

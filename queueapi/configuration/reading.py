@@ -1,7 +1,7 @@
 """A configuration document, checked for what can be told without looking at what is there."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,11 +22,12 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing as the document has it."""
+    """One thing as the document has it; where that is not all right, with those keys that are, and not `is_whole`."""
 
     section: Section
     number: int
     values: Mapping[str, Any]
+    is_whole: bool = True
 
     @property
     def place(self) -> str:
@@ -44,8 +45,8 @@ class Entry:
 
 @dataclass(slots=True)
 class Document:
-    """What was read. Of `spoilt` things there are entries that cannot be used, and problems that say why: that they
-    are missing is no further problem."""
+    """What was read. Of `spoilt` things there are entries that cannot be used as they are, and problems that say why:
+    that they are missing is no further problem."""
 
     entries: list[Entry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -57,7 +58,7 @@ def identity_of(section: Section, values: Mapping[str, Any]) -> Identity:
 
 
 def read_document(given: object) -> Document:
-    """All entries that make sense by themselves, and everything that is wrong with the others."""
+    """All entries of which it can be told what they mean, and everything that is wrong with them and the others."""
     document = Document()
     if not isinstance(given, dict):
         document.problems.append(Problem("document", f"give an object with {FORMAT_KEY} and the sections there are"))
@@ -92,8 +93,18 @@ def _read_section(document: Document, section: Section, given: object) -> None:
         document.problems += problems
         if problems:
             document.spoilt.add((section.name, entry.identity))
-        else:
-            document.entries.append(entry)
+        if not problems or (not earlier and _is_known(entry, problems)):
+            good = {key: value for key, value in values.items() if f"{entry.place}.{key}" not in places(problems)}
+            document.entries.append(Entry(section, number, good, is_whole=not problems))
+
+
+def places(problems: Iterable[Problem]) -> set[str]:
+    return {problem.place for problem in problems}
+
+
+def _is_known(entry: Entry, problems: Iterable[Problem]) -> bool:
+    """Whether it can be told which thing is meant."""
+    return not places(problems) & {f"{entry.place}.{key}" for key in entry.section.identity}
 
 
 def _problems(entry: Entry) -> Iterator[Problem]:

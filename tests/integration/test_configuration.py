@@ -346,6 +346,8 @@ def test_all_problems_are_told_at_once_each_with_its_place(furnished) -> None:
         "tenants[4].name": ["this says which tenant is meant; give it"],
         "tenants[5]": ["describe a tenant by its keys"],
         "queues[1].retris": ["there is no key 'retris'; did you mean retries?"],
+        "queues[1].partitions": [f"it is 3, {never}"],
+        "queues[1].topic": [f"it is 'zulu', {never}"],
         "queues[2].partitions": [f"it is 3, {never}"],
         "queues[2].topic": [f"it is 'alpha', {never}"],
         "queues[3].tenant": ["there is no tenant 'Sistem'; did you mean System?"],

@@ -42,6 +42,7 @@ def test_it_is_yaml_unless_json_is_asked_for(api) -> None:
         "no-store",
     )
     assert text.content.startswith(b"# The configuration of a Switchyard installation")
+    assert "Accept" in text["Vary"]
     assert api.get(URL).content == text.content
     told = api.get(URL, headers={"Accept": "application/json"})
     assert told["Content-Type"] == "application/json"
@@ -73,6 +74,13 @@ def test_an_import_is_planned_and_then_done_by_who_asked(api) -> None:
         ("import", "configuration"),
     ]
     assert post(api, ORDERS).json()["summary"] == "nothing would change"
+
+
+def test_two_plans_of_what_is_new_are_the_same(api) -> None:
+    text = "format: 1\ntenant_profiles: [{name: gold}]\ntenants: [{name: Quay, profile: gold}]\n"
+    plans = [post(api, text, query).json() for query in ("?dry_run=true", "?dry_run=true", "")]
+    assert plans[0]["summary"] == "create 1 profile, 1 tenant"
+    assert plans[0] == plans[1] == plans[2]
 
 
 def test_what_stands_in_the_way_is_in_the_plan_and_refused_as_a_whole(api) -> None:

@@ -109,13 +109,14 @@ class ConfigurationView(Conventional):
     """All of it is one thing, which has an ETag."""
 
     access = Access(Resource.CONFIGURATION)
+    renderer_classes = (YamlRenderer, JSONRenderer)
     parser_classes = (BoundedYamlParser, BoundedJSONParser)
     has_etag = True
     detail = True
 
     def get_renderers(self) -> list[BaseRenderer]:
         """Plans are JSON, as they are everywhere."""
-        return [YamlRenderer(), JSONRenderer()] if self.request.method in ("GET", "HEAD") else [JSONRenderer()]
+        return super().get_renderers() if self.request.method in ("GET", "HEAD") else [JSONRenderer()]
 
     def holding(self) -> AbstractContextManager[None]:
         return holding_configuration()
