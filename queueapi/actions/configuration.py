@@ -26,6 +26,7 @@ from queueapi.configuration.sections import FORMAT, MESSAGE_TYPES, PROFILES, QUE
 from queueapi.errors import InvalidInput
 from queueapi.models import DEFAULT_PROFILE, MessageType, Queue, Tenant, TenantProfile
 from queuecore.errors import QueueError
+from queuecore.topics import SYSTEM_TENANT
 
 _ENTER: Final[Mapping[str, Callable[[Actor, Mapping[str, Any]], Entered]]] = {
     PROFILES.name: enter_profile,
@@ -111,18 +112,32 @@ def import_configuration(actor: Actor, document: object) -> ConfigurationPlan:
 def holding_configuration() -> Iterator[None]:
     """Nothing that there is in it changes meanwhile. What is new is not kept out: an import leaves it alone."""
     with transaction.atomic():
+        _wait_for_others()
         for model in (TenantProfile, Tenant, Queue, MessageType):
             list(model.objects.order_by("pk").select_for_update().values_list("pk"))
         yield
 
 
 def _enter_all(actor: Actor, read: Document, plan: ConfigurationPlan) -> None:
-    # One import at a time: two would lock the same rows in different orders.
-    list(TenantProfile.objects.select_for_update(no_key=True).filter(pk=DEFAULT_PROFILE).values_list("pk"))
+    _wait_for_others()
     spoilt = set(read.spoilt)
     for section in SECTIONS:
         entries = [entry for entry in read.entries if entry.section is section]
-        _enter_section(actor, entries, spoilt, plan)
+        _enter_section(actor, _in_order(section, entries), spoilt, plan)
+
+
+def _wait_for_others() -> None:
+    """One import at a time: two would lock the same rows in different orders."""
+    list(TenantProfile.objects.select_for_update(no_key=True).filter(pk=DEFAULT_PROFILE).values_list("pk"))
+
+
+def _in_order(section: Section, entries: list[Entry]) -> list[Entry]:
+    """Tenants' own queues before those that all share: where both are new, nothing of a tenant's is in the shared one
+    yet."""
+    if section is not QUEUES:
+        return entries
+    shared = Tenant.objects.filter(pk=SYSTEM_TENANT).values_list("name", flat=True).first() or ""
+    return sorted(entries, key=lambda entry: str(entry.values["tenant"]).lower() == shared.lower())
 
 
 def _enter_section(actor: Actor, entries: list[Entry], spoilt: _Spoilt, plan: ConfigurationPlan) -> None:

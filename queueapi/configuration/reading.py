@@ -94,7 +94,8 @@ def _read_section(document: Document, section: Section, given: object) -> None:
         if problems:
             document.spoilt.add((section.name, entry.identity))
         if not problems or (not earlier and _is_known(entry, problems)):
-            good = {key: value for key, value in values.items() if f"{entry.place}.{key}" not in places(problems)}
+            bad = places(problems)
+            good = {key: values[key] for key in section.kinds if key in values and f"{entry.place}.{key}" not in bad}
             document.entries.append(Entry(section, number, good, is_whole=not problems))
 
 

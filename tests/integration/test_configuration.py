@@ -244,6 +244,14 @@ def test_queues_are_made_before_those_that_forward_to_them(furnished) -> None:
     assert set(Queue.objects.filter(name__in="ABC").values_list("state", flat=True)) == {QueueState.ACTIVE}
 
 
+def test_own_queues_are_made_before_a_shared_one_of_their_name(world) -> None:
+    twins = [
+        {"tenant": tenant, "name": "Twin", "topic": "twin", "handler": "log"} for tenant in ("System", "Greenhouse")
+    ]
+    plan = import_configuration(SYSTEM, {"format": 1, "queues": twins})
+    assert [change.what for change in plan.changes] == ["queue Greenhouse/Twin", "queue System/Twin"]
+
+
 def test_a_topic_can_be_taken_from_one_message_type_by_another(furnished) -> None:
     document = exported()
     bill, order = entry(document, "message_types", "Bill"), entry(document, "message_types", "order")
