@@ -94,8 +94,8 @@ def plan_configuration(actor: Actor, document: object) -> ConfigurationPlan:
 
 def import_configuration(actor: Actor, document: object) -> ConfigurationPlan:
     """Make what is missing and change what differs, as the document says: all of it, or nothing. What was done.
-    InvalidInput names everything that stands in the way, under its place. Repeatable: what is so already is left alone,
-    and what leaves the database is under way once this is committed, as after any other change."""
+    InvalidInput names everything that stands in the way, under its place; ProviderUnavailable. Repeatable: what is so
+    already is left alone, and what leaves the database is under way once this is committed, as after any change."""
     read = read_document(document)
     plan = ConfigurationPlan(problems=list(read.problems))
     with transaction.atomic():
@@ -152,6 +152,9 @@ def _enter_section(actor: Actor, entries: list[Entry], spoilt: _Spoilt, plan: Co
                 with transaction.atomic():
                     entered = _ENTER[entry.section.name](actor, entry.values)
             except QueueError as error:
+                if error.retryable:
+                    # That the provider is away says nothing about the document.
+                    raise
                 refused.append((entry, error))
             else:
                 plan.note(entry, entered)

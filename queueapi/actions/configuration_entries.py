@@ -2,7 +2,7 @@
 where it differs, and left alone where it does not. Each gives the thing as it was, as it is, and what to mind."""
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -17,7 +17,7 @@ from queueapi.actions.tenant_profiles import change_profile, create_profile, pla
 from queueapi.actions.tenant_states import resume_tenant, suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, plan_tenant_change, plan_tenant_creation
 from queueapi.choices import QueueState, TenantState
-from queueapi.configuration.sections import FIXED_OF_QUEUES
+from queueapi.configuration.sections import FIXED_OF_QUEUES, MESSAGE_TYPES, QUEUES, Section
 from queueapi.errors import InvalidInput, QueueNotActive
 from queueapi.handler_options import entered_options
 from queueapi.models import MessageType, Queue, Tenant, TenantProfile
@@ -91,30 +91,45 @@ def enter_queue(actor: Actor, values: Mapping[str, Any]) -> Entered:
 
 def enter_message_type(actor: Actor, values: Mapping[str, Any]) -> Entered:
     row = MessageType.objects.filter(name__iexact=values["name"]).first()
-    topics: Iterable[str] | None = values.get("topics")
     if row is None:
-        if (description := _description(values)) is None:
-            raise InvalidInput("files: give these, or a descriptor_set, for a message type that is new")
-        named = {"name": values["name"], "message": values.get("message", "")}
-        row = create_message_type(actor, **named, description=description, topics=topics or ())
-        return Entered(None, told.message_type_values(row))
+        return _new_message_type(actor, values)
     before = told.message_type_values(row)
     fixed = {name: values[name] for name in ("name", "message") if name in values}
     _check_fixed(before, fixed, "stored messages were made as that: keep it, or enter another message type")
     is_same = all(before.get(name) == values[name] for name in ("files", "descriptor_set") if name in values)
-    change_message_type(actor, row, description=None if is_same else _description(values), topics=topics)
+    description = None if is_same else _description(values)
+    change_message_type(actor, row, description=description, topics=values.get("topics"))
     return Entered(before, told.message_type_values(MessageType.objects.get(pk=row.pk)))
 
 
 def _new_queue(actor: Actor, tenant: Tenant, fields: Values) -> Entered:
-    if missing := [name for name in ("topic", "handler") if name not in fields]:
-        raise InvalidInput("something is missing", fields={name: ["a new queue needs this"] for name in missing})
+    _check_needed(QUEUES, fields)
     if "handler_options" in fields:
         # A secret that is hidden was never anybody's here: it has to be entered.
         fields["handler_options"] = entered_options(fields["handler"], fields["handler_options"], {})
     queue = create_queue(actor, tenant, **fields)
     after = told.queue_values(queue)
     return Entered(None, after, tuple(queue_warnings(queue, after)))
+
+
+def _new_message_type(actor: Actor, values: Mapping[str, Any]) -> Entered:
+    if (description := _description(values)) is None:
+        why = "give these, or a descriptor_set, for a message type that is new"
+        raise _too_little(MESSAGE_TYPES, values, files=[why])
+    _check_needed(MESSAGE_TYPES, values)
+    fields = {"name": values["name"], "message": values["message"], "topics": values.get("topics", ())}
+    return Entered(None, told.message_type_values(create_message_type(actor, description=description, **fields)))
+
+
+def _check_needed(section: Section, values: Mapping[str, Any]) -> None:
+    if any(name not in values for name in section.needed):
+        raise _too_little(section, values)
+
+
+def _too_little(section: Section, values: Mapping[str, Any], **more: list[str]) -> InvalidInput:
+    """Names all that a new thing lacks."""
+    missing = {name: [f"a new {section.thing} needs this"] for name in section.needed if name not in values}
+    return InvalidInput(f"this is not enough for a new {section.thing}", fields=missing | more)
 
 
 def _has_failed(queue: Queue) -> bool:

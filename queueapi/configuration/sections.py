@@ -23,7 +23,7 @@ class Section:
 
     thing     what an entry is, in plans and problems
     identity  keys that say which thing is meant, whatever their case
-    needed    keys that a new thing cannot do without
+    needed    what else a new thing cannot do without
     kinds     all keys, in the order in which they are written, with what each may hold
     """
 
@@ -39,13 +39,13 @@ def _kinds(model: type[Model], names: tuple[str, ...], **others: Kind) -> dict[s
 
 
 PROFILES: Final = Section(
-    "tenant_profiles", "profile", ("name",), ("name",), _kinds(TenantProfile, ("id", *PROFILE_FIELDS), id=ID)
+    "tenant_profiles", "profile", ("name",), (), _kinds(TenantProfile, ("id", *PROFILE_FIELDS), id=ID)
 )
 TENANTS: Final = Section(
     "tenants",
     "tenant",
     ("name",),
-    ("name",),
+    (),
     _kinds(Tenant, ("id", *TENANT_FIELDS, "state", "reason"), id=ID, profile=TEXT),
 )
 # What stored messages depend on. The id is not told: nothing outside the database is named after it.
@@ -54,14 +54,14 @@ QUEUES: Final = Section(
     "queues",
     "queue",
     ("tenant", "name"),
-    ("tenant", "name", "topic", "handler"),
+    ("topic", "handler"),
     _kinds(Queue, ("tenant", *FIXED_OF_QUEUES, *CHANGEABLE), tenant=TEXT),
 )
 MESSAGE_TYPES: Final = Section(
     "message_types",
     "message type",
     ("name",),
-    ("name", "message"),
+    ("message",),
     _kinds(
         MessageType,
         ("name", "message", "topics", "files", "descriptor_set"),

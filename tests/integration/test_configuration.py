@@ -28,6 +28,7 @@ from queueapi.configuration.yaml_writing import write_yaml
 from queueapi.errors import InvalidInput
 from queueapi.models import AuditEntry, MessageType, Operation, Queue, Tenant, TenantProfile
 from queueapi.selectors.configuration import configuration
+from queuecore.errors import ProviderUnavailable
 from queuecore.topics import SYSTEM_TENANT
 from tests.kill_points import die_at
 from tests.processes import Child
@@ -363,6 +364,7 @@ def test_all_problems_are_told_at_once_each_with_its_place(furnished) -> None:
         "queues[4].handler": ["a new queue needs this"],
         "queues[7].retries": ["True cannot be; give a whole number"],
         "message_types[0].message": [f"it is 'shop.Order', and never changes; {also}"],
+        "message_types[1].message": ["a new message type needs this"],
         "message_types[1].files": ["give these, or a descriptor_set, for a message type that is new"],
     }
 
@@ -416,6 +418,17 @@ def test_a_profile_that_is_too_narrow_for_a_queue_stands_in_the_way_of_it(furnis
     [why] = problems_of(document)["queues[0].partitions"]
     assert why.startswith("use at most 1; 2 were asked for")
     assert not Tenant.objects.filter(name="Harbour").exists()
+
+
+def test_that_the_provider_is_away_is_no_problem_of_the_document(world, monkeypatch) -> None:
+    def away() -> None:
+        raise ProviderUnavailable("nobody answers")
+
+    monkeypatch.setattr(runtime, "provider", away)
+    document = {"format": 1, "queues": [{"tenant": "System", "name": "Q", "topic": "q", "handler": "log"}]}
+    for act in (plan_configuration, import_configuration):
+        with pytest.raises(ProviderUnavailable):
+            act(SYSTEM, document)
 
 
 def test_a_plan_warns_of_what_is_seldom_wanted(furnished) -> None:
