@@ -1,6 +1,5 @@
 """A configuration document, checked for what can be told without looking at what is there."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,20 +79,20 @@ def _read_section(document: Document, section: Section, given: object) -> None:
     if not isinstance(given, list):
         document.problems.append(Problem(section.name, f"give a list with one entry for each {section.thing}"))
         return
-    seen: defaultdict[Identity, list[Entry]] = defaultdict(list)
+    seen: dict[Identity, Entry] = {}
     for number, values in enumerate(given):
         if not isinstance(values, dict):
             document.problems.append(Problem(f"{section.name}[{number}]", f"describe a {section.thing} by its keys"))
             continue
         entry = Entry(section, number, values)
         problems = list(_problems(entry))
-        if earlier := seen[entry.identity]:
-            problems.append(Problem(entry.place, f"{earlier[0].place} is the same {section.thing}; keep one of them"))
-        seen[entry.identity].append(entry)
+        first = seen.setdefault(entry.identity, entry)
+        if first is not entry:
+            problems.append(Problem(entry.place, f"{first.place} is the same {section.thing}; keep one of them"))
         document.problems += problems
         if problems:
             document.spoilt.add((section.name, entry.identity))
-        if not problems or (not earlier and _is_known(entry, problems)):
+        if not problems or (first is entry and _is_known(entry, problems)):
             bad = places(problems)
             good = {key: values[key] for key in section.kinds if key in values and f"{entry.place}.{key}" not in bad}
             document.entries.append(Entry(section, number, good, is_whole=not problems))

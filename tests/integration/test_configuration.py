@@ -389,7 +389,7 @@ def test_what_is_no_configuration_is_refused(world, nonsense) -> None:
         ("queues", {"tenant": "System", "name": "x", "topic": "x", "handler": "log", "handler_options": "s3cret"},
          "queues[0].handler_options"),
         ("message_types", {"name": "x", "message": "M", "descriptor_set": "%"}, "message_types[0].descriptor_set"),
-        ("message_types", {"name": "x", "message": "M", "files": {"a": "b"}, "descriptor_set": ""},
+        ("message_types", {"name": "x", "message": "shop.Order", "files": {"a.proto": SOURCE}, "descriptor_set": ""},
          "message_types[0].descriptor_set"),
         ("message_types", {"name": "x", "message": "M", "files": {"a.proto": "oops"}}, "message_types[0].files"),
     ],
