@@ -225,6 +225,8 @@ class Call:
     # Whether it answers with one thing, or with pages.
     is_thing: bool = False
     is_list: bool = False
+    # Whether it changes what its path is, without any name in it: that has an ETag.
+    is_whole: bool = False
     # Whether its answer is given once, and kept nowhere.
     is_secret: bool = False
 
@@ -382,6 +384,7 @@ TABLE: Final[Mapping[str, Call]] = {
     "POST /services/{service_id}/drain": Call(lambda world: f"/services/{world.cluster and 'b.example'}/drain"),
     "POST /services/{service_id}/undrain": Call(lambda world: f"/services/{world.draining}/undrain"),
     "GET /partitions": a_list("/partitions"),
+    "GET /partitions/resolve": a_thing(lambda world: f"/partitions/resolve?queue=telemetry&entity={world.tenant.id}"),
     "GET /partitions/{name}": a_thing(lambda world: f"/partitions/{world.cluster and 'telemetry.0'}"),
     "GET /rebalances": a_list("/rebalances"),
     "POST /rebalances": Call(
@@ -390,6 +393,13 @@ TABLE: Final[Mapping[str, Call]] = {
     "GET /rebalances/{id}": a_thing(lambda world: f"/rebalances/{world.rebalance.id}"),
     "POST /rebalances/{id}/cancel": Call(lambda world: f"/rebalances/{world.rebalance.id}/cancel"),
     "GET /routing": a_thing(lambda world: "/routing"),
+    "GET /version": a_thing(lambda world: "/version"),
+    "GET /configuration": a_thing(lambda world: "/configuration"),
+    "POST /configuration": Call(
+        lambda world: "/configuration",
+        lambda world: {"format": 1, "tenants": [{"name": world.tenant.name, "messages_per_s": 7}]},
+        is_whole=True,
+    ),
     "GET /schema": Call(lambda world: "/schema"),
 }
 
@@ -412,12 +422,15 @@ class Caller:
     @property
     def thing(self) -> str:
         """What its ETag is of: all up to the first name or id."""
+        if self.call.is_whole:
+            return self.path
         parts = self.name.split()[1].split("/")
         length = next(number for number, part in enumerate(parts, 1) if part.startswith("{"))
         return API + "/".join(self.path.removeprefix(API).split("/")[:length])
 
     def __call__(self, query: str = "", **options: Any) -> Any:
         body = options.pop("body", self.body)
+        query = query.replace("?", "&") if "?" in self.path else query
         return getattr(self.client, self.method)(f"{self.path}{query}", body, **options)
 
 

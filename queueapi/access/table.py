@@ -30,6 +30,7 @@ class Resource(StrEnum):
     AUDIT = "audit"
     TOKENS = "tokens"
     USERS = "users"
+    CONFIGURATION = "configuration"
 
 
 class Verb(StrEnum):
@@ -73,6 +74,7 @@ RIGHTS: Final[Mapping[Resource, Mapping[Verb, frozenset[Role]]]] = {
     Resource.AUDIT: {READ: _SYSTEM | {Role.TENANT_ADMIN}},
     Resource.TOKENS: {READ: _SYSTEM | {Role.TENANT_ADMIN}, WRITE: _WORKING},
     Resource.USERS: {READ: _ADMINISTRATORS | {Role.AUDITOR}, WRITE: _ADMINISTRATORS},
+    Resource.CONFIGURATION: {READ: _ADMINISTRATORS, WRITE: _ADMINISTRATORS},
 }
 
 

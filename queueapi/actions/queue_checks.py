@@ -10,7 +10,7 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from queueapi import runtime
 from queueapi.actions.json_checks import check_json
 from queueapi.actions.topic_checks import check_no_confusion, check_topics
-from queueapi.choices import ROUTED_QUEUE_STATES
+from queueapi.choices import ROUTED_QUEUE_STATES, QueueState
 from queueapi.config import config
 from queueapi.errors import InvalidInput
 from queueapi.handler_options import SendsToQueues
@@ -85,10 +85,12 @@ def check_fields(names: Iterable[str]) -> None:
 
 
 def _check_targets(queue: Queue) -> None:
-    """UnknownQueue where its handler would send to one that its tenant does not see: all it got would be given up."""
+    """UnknownQueue where its handler would send to one that its tenant does not see: all it got would be given up. One
+    that is just being created will be there: its topics are made before those of what is created after it."""
     options = find_handler(queue.handler).read(queue.handler_options)
     if isinstance(options, SendsToQueues):
-        seen = Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT], state__in=ROUTED_QUEUE_STATES)
+        states = (QueueState.CREATING, *ROUTED_QUEUE_STATES)
+        seen = Queue.objects.filter(tenant__in=[queue.tenant_id, SYSTEM_TENANT], state__in=states)
         seen = seen.order_by("created_at", "id")
         addresses = QueueAddresses(routing_table(seen))
         for name in options.targets:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, Final
+from uuid import UUID, uuid4
 
 from django.apps import apps as all_apps
 from django.db import router, transaction
@@ -32,9 +33,9 @@ def plan_profile_creation(**fields: Any) -> ChangePlan:
     return plan_of_row(f"create profile {profile.name}", None, shown(profile, PROFILE_FIELDS))
 
 
-def create_profile(actor: Actor, **fields: Any) -> TenantProfile:
+def create_profile(actor: Actor, profile_id: UUID | None = None, **fields: Any) -> TenantProfile:
     """InvalidInput says what to enter instead."""
-    profile = _new(fields)
+    profile = _new(fields, profile_id)
     with transaction.atomic():
         with storing(f"profile {profile.name}"):
             profile.save(force_insert=True)
@@ -96,9 +97,9 @@ def restore_default_profile(using: str = "default", apps: Any = all_apps, **_: A
         model.objects.using(using).get_or_create(id=DEFAULT_PROFILE, defaults={"name": DEFAULT_NAME})
 
 
-def _new(fields: dict[str, Any]) -> TenantProfile:
+def _new(fields: dict[str, Any], profile_id: UUID | None = None) -> TenantProfile:
     check_names("tenant profile", fields, PROFILE_FIELDS)
-    profile = TenantProfile(**fields)
+    profile = TenantProfile(id=profile_id or uuid4(), **fields)
     _check(profile)
     return profile
 

@@ -45,7 +45,9 @@ def _check_name(field: str, topic: str) -> None:
 
 def _check_uses(queue: Queue) -> None:
     """Queues may share a topic for letters, and nothing else."""
-    taken = {name: (use, other) for other in Queue.objects.exclude(pk=queue.pk) for _, use, name in _uses(other)}
+    others = Queue.objects.exclude(pk=queue.pk)
+    others = others.only("name", "topic", "tenant", "partitions", "dlq_topic", "state_topic")
+    taken = {name: (use, other) for other in others for _, use, name in _uses(other)}
     for field, use, name in _uses(queue):
         held, other = taken.setdefault(name, (use, queue))
         if held != use or (other is not queue and use not in (_LETTERS, _PAYLOADS)):

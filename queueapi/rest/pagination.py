@@ -17,7 +17,7 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
 
-from queueapi.rest.conventions.bodies import unknown_name
+from queueapi.names import unknown_name
 
 
 class Place(NamedTuple):

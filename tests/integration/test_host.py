@@ -452,7 +452,7 @@ def test_what_begins_when_it_is_wanted_no_longer_ends_at_once(installation, queu
     host = ConsumerHost("host-1", on_death=lambda _: None)
     monkeypatch.setattr(type(host._agent), "held", {str(queue.partition_info(0)): 1})
     host._read_configuration()
-    host._reconcile()
+    host._reconcile(begins=True)
     consumer = host._consumers[queue.id, "tb_rule_engine_hosted-consumer-0"]
     monkeypatch.setattr("workers.consumers.inherit_offsets", lambda *_: consumer.stop(0))
     publish(queue, installation.tenant, b"a")

@@ -9,13 +9,11 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from queueapi.cluster.store import DatabaseStore
-from queueapi.queue_addresses import NOTHING, QueueAddresses
+from queueapi.selectors.resolving import Resolver, read_entity
 from queuecore.errors import ConfigurationError, StoreUnavailable, UnknownQueue
 from queuecore.hashing import DEFAULT_HASH, Entity, hash_function, partition_of
 from queuecore.topics import MAX_PARTITIONS, SYSTEM_TENANT
 
-_CANONICAL_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Of a value that is wrong, in an error.
 _SHOWN = 30
 
@@ -50,14 +48,14 @@ def _by_number(hash_name: str, number: str) -> Callable[[Entity], dict[str, Any]
 
 
 def _by_queue(queue: str, tenant: UUID) -> Callable[[Entity], dict[str, Any]]:
-    known = QueueAddresses(DatabaseStore().routing() or NOTHING)
+    known = Resolver()
 
-    def place(entity: Entity) -> dict[str, Any]:
-        info = known.resolve(tenant, queue, entity)
-        told = {"hash": known.hash(entity), "partition": info.partition or 0}
-        return told | {"topic": info.full_topic_name, "version": known.version}
+    def told(entity: Entity) -> dict[str, Any]:
+        place = known.place(tenant, queue, entity)
+        where = {"hash": place.hash, "partition": place.partition}
+        return where | {"topic": place.full_topic_name, "version": place.version}
 
-    return place
+    return told
 
 
 def _partitions(text: str) -> int:
@@ -74,10 +72,7 @@ def _entities(given: list[str]) -> Iterable[str]:
 
 
 def _entity(text: str) -> Entity:
-    if _CANONICAL_UUID.fullmatch(text):
-        return UUID(text)
     try:
-        text.encode()
+        return read_entity(text)
     except UnicodeEncodeError:
         raise CommandError(f"entity {text!r} is not UTF-8 text") from None
-    return text

@@ -1,7 +1,6 @@
 """What a request may send: JSON that is not too deep, and no fields that nobody reads."""
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import IO, Any
 
 from rest_framework import serializers
@@ -9,6 +8,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
 from queueapi.config import config
+from queueapi.names import unknown_name as unknown_name
 
 
 class BoundedJSONParser(JSONParser):
@@ -36,14 +36,6 @@ class StrictSerializer(serializers.Serializer[Any]):
             if wrong := {name: [unknown_name("field", name, known)] for name in data if name not in known}:
                 raise serializers.ValidationError(wrong)
         return super().to_internal_value(data)
-
-
-def unknown_name(kind: str, name: object, known: Iterable[str]) -> str:
-    """Says so, and what to write instead."""
-    names = sorted(known)
-    close = difflib.get_close_matches(str(name), names, n=1)
-    there_are = f"there are: {', '.join(names)}" if names else "there are none here"
-    return f"there is no {kind} {str(name)[:100]!r}; {f'did you mean {close[0]}?' if close else there_are}"
 
 
 def _too_deep(most: int) -> ParseError:

@@ -16,9 +16,13 @@ ETAG: Final = "ETag"
 
 
 def etag_of(data: Any) -> str:
-    """Strong: another byte is another tag, but for what the serializer calls `untagged`."""
-    untagged = getattr(getattr(data, "serializer", None), "untagged", ())
+    """Strong: another byte is another tag, but for what the serializer calls `untagged`. What it does not show and
+    gives as `tagged_beside()` makes another tag as well."""
+    serializer = getattr(data, "serializer", None)
+    untagged = getattr(serializer, "untagged", ())
     tagged = {name: value for name, value in data.items() if name not in untagged}
+    if (beside := getattr(serializer, "tagged_beside", None)) is not None:
+        tagged[""] = beside()
     return f'"{hashlib.sha256(JSONRenderer().render(tagged)).hexdigest()[:32]}"'
 
 

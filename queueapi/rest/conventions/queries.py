@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 from rest_framework.settings import api_settings
 
-from queueapi.rest.conventions.bodies import unknown_name
+from queueapi.names import unknown_name
 from queueapi.rest.conventions.dry_runs import DRY_RUN
 
 NON_FIELD_ERRORS_KEY: Final = api_settings.NON_FIELD_ERRORS_KEY
@@ -37,6 +37,8 @@ def _known(view: Any, request: Request) -> Iterator[str]:
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         yield DRY_RUN
     yield from _declared(view, request)
+    if getattr(view, "detail", False):
+        yield from (parameter.name for parameter in getattr(view, "path_parameters", ()))
     paginator = getattr(view, "paginator", None)
     if request.method == "GET" and not _is_one(view):
         pages = () if paginator is None else paginator.get_schema_operation_parameters(view)

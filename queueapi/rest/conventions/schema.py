@@ -46,7 +46,9 @@ class ProblemSerializer(serializers.Serializer[Any]):
 
 class ConventionalSchema(AutoSchema):
     def get_override_parameters(self) -> list[Any]:
-        return [*super().get_override_parameters(), *self._headers(), *self._answer_headers()]
+        """What a method declares itself is told instead of what its view has for all paths of one thing."""
+        shared = getattr(self.view, "path_parameters", ()) if self._is_detail() else ()
+        return [*shared, *super().get_override_parameters(), *self._headers(), *self._answer_headers()]
 
     def get_summary(self) -> str | None:
         """What the method's docstring begins with; lists and single things are named alike."""

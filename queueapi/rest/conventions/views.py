@@ -18,7 +18,8 @@ from queueapi.rest.conventions.queries import check_body, check_query
 
 class Conventional(APIView):
     """Unknown parameters are refused, single things have ETags, and writes heed `If-Match`, `Idempotency-Key` and
-    `dry_run`. A method that writes says how it is planned: `rehearsed` or `plans_itself`."""
+    `dry_run`. A method that writes says how it is planned: `rehearsed` or `plans_itself`. Query parameters that all
+    paths of one thing have are the view's `path_parameters`."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

@@ -22,7 +22,9 @@ from queueapi.rest.conventions.views import Conventional
 from queueapi.rest.permissions import Access
 from queueapi.rest.v1 import cluster_serializers as wire
 from queueapi.rest.v1.cluster_filters import PartitionFilter, ServiceFilter
-from queueapi.rest.v1.paths import FoundByText
+from queueapi.rest.v1.paths import AS_TENANT, FoundByText
+from queueapi.rest.v1.problem_schema import refusals
+from queueapi.rest.v1.resolving import ENTITY, QUEUE, place_asked_for
 from queueapi.selectors.rebalances import partitions
 from queueapi.selectors.services import services
 from queuecore.errors import UnknownService
@@ -79,3 +81,17 @@ class PartitionViewSet(Conventional, FoundByText, viewsets.ReadOnlyModelViewSet[
     pagination_class = pagination.ByPartitionName
     filterset_class = PartitionFilter
     lookup_value_regex = "[^/]+"
+    also_things = ("resolve",)
+
+    @extend_schema(
+        summary="Where an entity's messages go",
+        parameters=[QUEUE, ENTITY, AS_TENANT],
+        responses={
+            200: wire.PlaceSerializer,
+            **refusals({400: "`invalid_input`: see `errors`.", 404: "There is no such queue, or no such tenant."}),
+        },
+    )
+    @action(detail=False, pagination_class=None, filter_backends=[])
+    def resolve(self, request: Request) -> Response:
+        """By the latest routing version; and who consumes them there, where the cluster knows the partition."""
+        return Response(wire.PlaceSerializer(place_asked_for(request)).data)

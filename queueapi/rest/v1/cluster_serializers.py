@@ -52,6 +52,22 @@ class PartitionSerializer(serializers.ModelSerializer[Partition]):
         return partition.owner == partition.target
 
 
+class PlaceSerializer(serializers.Serializer[Any]):
+    """`owner` and `epoch` are null where nobody consumes the partition, or the cluster does not know it yet."""
+
+    queue = serializers.CharField()
+    tenant = serializers.UUIDField(help_text="Whose queue it is.")
+    entity = serializers.CharField()
+    topic = serializers.CharField(help_text="The queue's, without tenant and partition.")
+    partition = serializers.IntegerField()
+    full_topic_name = serializers.CharField(help_text="What the partition's topic is called at the provider.")
+    hash_function = serializers.CharField()
+    hash = serializers.IntegerField(help_text="Of the entity: its absolute value modulo partitions is the partition.")
+    routing_version = serializers.IntegerField()
+    owner = serializers.CharField(allow_null=True, help_text="The service that consumes it.")
+    epoch = serializers.IntegerField(allow_null=True, help_text="Under which it does.")
+
+
 class MoveSerializer(serializers.Serializer[Any]):
     partition = serializers.CharField()
     # Not what a field is read from, as in its base class: fields that are declared are kept elsewhere.

@@ -48,7 +48,10 @@ class PreviewQuerySerializer(FormQuerySerializer):
     )
     partition = serializers.IntegerField(required=False, min_value=0, max_value=_FAR, help_text="Only this one.")
     entity = serializers.UUIDField(required=False, help_text="Only messages with this key; they are in one partition.")
-    tenant = serializers.UUIDField(required=False, help_text="Only messages of this tenant.")
+    tenant = serializers.UUIDField(
+        required=False,
+        help_text="Only messages of this tenant, in the queue as it sees it: a name is its own, then the system's.",
+    )
 
 
 class MessageQuerySerializer(PreviewQuerySerializer):

@@ -14,6 +14,7 @@ from queueapi.models import Operation, Queue
 from queueapi.rest.actors import actor_of
 from queueapi.rest.conventions.dry_runs import DRY_RUN, is_dry_run, plans_itself, rehearsed
 from queueapi.rest.v1 import queue_life_serializers as wire
+from queueapi.rest.v1.paths import AS_TENANT
 from queueapi.rest.v1.queue_serializers import QueueSerializer
 from queueapi.rest.v1.serializers import OperationSerializer
 from queueapi.selectors.queue_plans import plan_deletion, plan_drain
@@ -40,7 +41,7 @@ class QueueLife(GenericAPIView[Queue]):
     @plans_itself(wire.QueuePlanSerializer)
     def drain(self, request: Request, **_: Any) -> Response:
         """Let it take no more messages, and be consumed until it is empty; answers with the operation, or the plan."""
-        queue, asked = self.get_object(), _checked(wire.DrainSerializer, request.data)
+        queue, asked = self.get_object(), _checked(wire.DrainSerializer, request, request.data)
         if is_dry_run(request):
             return Response(wire.QueuePlanSerializer(plan_drain(queue, asked.get("to"))).data)
         return accepted(drain_queue(actor_of(request), queue, to=asked.get("to")))
@@ -64,8 +65,9 @@ class QueueLife(GenericAPIView[Queue]):
         """Drain it, or move what is left, and remove it with its topics; answers with the operation, or the plan."""
         queue = self.get_object()
         # Not every client can send a body with a DELETE.
-        named = {name: value for name, value in request.query_params.items() if name != DRY_RUN}
-        asked = _checked(wire.DeletionSerializer, request.data or named)
+        others = (DRY_RUN, AS_TENANT.name)
+        named = {name: value for name, value in request.query_params.items() if name not in others}
+        asked = _checked(wire.DeletionSerializer, request, request.data or named)
         move_to, discards = asked.get("move_to"), asked["discard_letters"]
         if is_dry_run(request):
             return Response(wire.QueuePlanSerializer(plan_deletion(queue, move_to, discard_letters=discards)).data)
@@ -77,8 +79,8 @@ def accepted(operation: Operation) -> Response:
     return Response(OperationSerializer(operation).data, status=status.HTTP_202_ACCEPTED)
 
 
-def _checked(kind: type[serializers.BaseSerializer[Any]], data: Any) -> dict[str, Any]:
-    given = kind(data=data)
+def _checked(kind: type[serializers.BaseSerializer[Any]], request: Request, data: Any) -> dict[str, Any]:
+    given = kind(data=data, context={"request": request})
     given.is_valid(raise_exception=True)
     checked: dict[str, Any] = given.validated_data
     return checked

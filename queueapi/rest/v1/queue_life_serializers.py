@@ -2,25 +2,31 @@
 
 from typing import Any
 
+from django.http import Http404
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from queueapi.access.tenancy import visible
 from queueapi.models import Queue
 from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.conventions.dry_runs import ChangePlanSerializer
-from queueapi.rest.v1.paths import queue_lookup
+from queueapi.rest.permissions import requester_of
+from queueapi.rest.v1.paths import queue_of_path
 
 
 @extend_schema_field(str)
 class QueueField(serializers.Field[Queue, str, str, Any]):
-    """A queue by its id, or by the name of a system queue whatever its case."""
+    """A queue by its id, or by its name whatever its case, as the queue of the path is named. One that the request may
+    not know of is as one that there is not."""
 
     def to_internal_value(self, data: object) -> Queue:
         named = data if isinstance(data, str) and "\0" not in data else ""
-        found = Queue.objects.filter(queue_lookup(named)).first()
-        if found is None:
-            raise serializers.ValidationError(f"there is no queue {data!r}; give an id, or the name of a system queue")
-        return found
+        request = self.context["request"]
+        try:
+            return queue_of_path(request, visible(requester_of(request), Queue.objects.all()), named)
+        except Http404:
+            hint = "give an id, or the name of a system queue, or add tenant= for the name of a tenant's"
+            raise serializers.ValidationError(f"there is no queue {data!r}; {hint}") from None
 
     def to_representation(self, value: Queue) -> str:
         return str(value.pk)

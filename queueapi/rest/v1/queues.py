@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status, viewsets
 from rest_framework.decorators import action
@@ -26,7 +25,7 @@ from queueapi.rest.permissions import Access, Need, requester_of
 from queueapi.rest.tenancy import OnlyVisible
 from queueapi.rest.v1 import queue_serializers as shapes
 from queueapi.rest.v1.messages import ENCODE_AS, MessageRoutes, encoding_form
-from queueapi.rest.v1.paths import FoundByText, find_queue
+from queueapi.rest.v1.paths import AS_TENANT, FoundByText, queue_of_path
 from queueapi.rest.v1.problem_schema import refusals
 from queueapi.rest.v1.queue_life import QueueLife, accepted
 from queueapi.rest.v1.serializers import OperationSerializer, PublishedSerializer, PublishSerializer
@@ -42,7 +41,8 @@ _REFUSED: Final = {
 class QueueViewSet(
     Conventional, FoundByText, MessageRoutes, OnlyVisible, QueueLife, viewsets.ReadOnlyModelViewSet[Queue]
 ):
-    """A queue in a path is its id, or its name whatever its case: of the caller's own tenant, then of the system."""
+    """A queue in a path is its id, or its name whatever its case: of the caller's own tenant, or of that which
+    `tenant=` names, then of the system."""
 
     access = Access(
         Resource.QUEUES,
@@ -63,12 +63,11 @@ class QueueViewSet(
     filterset_fields = ["tenant", "service_type", "state"]
     lookup_url_kwarg = "queue"
     lookup_value_regex = "[^/]+"
+    path_parameters = (AS_TENANT,)
 
     def get_object(self) -> Queue:
-        named = self.kwargs["queue"]
-        queue = find_queue(self.get_queryset(), named, requester_of(self.request).tenant_id)
-        if queue is None:
-            raise Http404
+        filters = self.action in ("browse_messages", "tail")
+        queue = queue_of_path(self.request, self.get_queryset(), self.kwargs["queue"], filters=filters)
         self.check_object_permissions(self.request, queue)
         return queue
 

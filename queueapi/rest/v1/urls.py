@@ -6,6 +6,7 @@ from queueapi.rest import security_schemes  # noqa: F401 tells the documentation
 from queueapi.rest.v1 import views
 from queueapi.rest.v1.audit import AuditViewSet
 from queueapi.rest.v1.cluster import PartitionViewSet, ServiceViewSet
+from queueapi.rest.v1.configuration import ConfigurationView
 from queueapi.rest.v1.dead_letters import DeadLetterGroupViewSet, DeadLetterViewSet, QuarantinedLetterViewSet
 from queueapi.rest.v1.groups import GroupViewSet
 from queueapi.rest.v1.isolation import IsolationRequestViewSet
@@ -20,6 +21,7 @@ from queueapi.rest.v1.tenants import TenantViewSet
 from queueapi.rest.v1.tokens import TokenViewSet
 from queueapi.rest.v1.topics import TopicViewSet
 from queueapi.rest.v1.users import UserViewSet
+from queueapi.rest.v1.version import VersionView
 
 router = DefaultRouter(trailing_slash=False)
 router.include_root_view = False
@@ -49,6 +51,8 @@ urlpatterns = [
     path("me", MeView.as_view(), name="me"),
     path("me/password", OwnPasswordView.as_view(), name="own-password"),
     path("routing", RoutingView.as_view(), name="routing"),
+    path("version", VersionView.as_view(), name="version"),
+    path("configuration", ConfigurationView.as_view(), name="configuration"),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
     path("docs", SpectacularSwaggerSplitView.as_view(), name="api-docs"),
 ]
