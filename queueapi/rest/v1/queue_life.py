@@ -64,7 +64,8 @@ class QueueLife(GenericAPIView[Queue]):
         """Drain it, or move what is left, and remove it with its topics; answers with the operation, or the plan."""
         queue = self.get_object()
         # Not every client can send a body with a DELETE.
-        named = {name: value for name, value in request.query_params.items() if name != DRY_RUN}
+        named = request.query_params.copy()
+        named.pop(DRY_RUN, None)
         asked = _checked(wire.DeletionSerializer, request.data or named)
         move_to, discards = asked.get("move_to"), asked["discard_letters"]
         if is_dry_run(request):
