@@ -183,6 +183,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["queueapi.rest.permissions.HasRole"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "queueapi.rest.v1.examples.add_examples",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
