@@ -1,9 +1,11 @@
 """What the OpenAPI document says of each operation: what it is for, what is sent and answered, and how it refuses."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.staticfiles import finders
 from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
@@ -44,6 +46,19 @@ def _contents(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]
 def _examples(content: dict[str, Any]) -> list[Any]:
     named = [each["value"] for each in content.get("examples", {}).values()]
     return [*named, content["example"]] if "example" in content else named
+
+
+def test_the_page_that_shows_it_asks_no_other_host(admin_api) -> None:
+    page = admin_api.get("/api/v1/docs", headers={"Accept": "text/html"})
+    assert "default-src 'self'" in page["Content-Security-Policy"]
+    script = admin_api.get("/api/v1/docs?script=", headers={"Accept": "text/html"}).content.decode()
+    assert '"/api/v1/schema"' in script
+    addresses = re.findall(r'(?:src|href)="([^"]+)"', page.content.decode())
+    assert {address[:8] for address in addresses} == {"/static/", "/api/v1/"}
+    for address in addresses:
+        assert not address.startswith("/static/") or finders.find(address.removeprefix("/static/")), address
+    document = admin_api.get("/api/v1/schema", headers={"Accept": "application/json,*/*"})
+    assert document.json()["openapi"].startswith("3.")
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
