@@ -172,6 +172,8 @@ REST_FRAMEWORK = {
     "DEFAULT_FILTER_BACKENDS": ["queueapi.rest.filters.ByIdFilterBackend"],
     "DEFAULT_SCHEMA_CLASS": "queueapi.rest.conventions.schema.ConventionalSchema",
     "EXCEPTION_HANDLER": "queueapi.rest.problems.problem_response",
+    # Another form is asked for in `Accept` alone; `?format=` is a parameter that nobody reads.
+    "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 SPECTACULAR_SETTINGS = {
@@ -181,6 +183,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": ["queueapi.rest.permissions.HasRole"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "queueapi.rest.v1.examples.add_examples",
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

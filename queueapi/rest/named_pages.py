@@ -6,17 +6,23 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
+
+from queueapi.rest.page_sizes import PARAMETER, asked_page_size
 
 PAGE_SIZE: Final = 50
 MAX_PAGE_SIZE: Final = 200
 
 PAGE_PARAMETERS: Final = [
     OpenApiParameter("cursor", str, description="Where the page begins: from `next` of the one before."),
-    OpenApiParameter("page_size", int, description=f"How many at most: 1 to {MAX_PAGE_SIZE}; {PAGE_SIZE} by default."),
+    OpenApiParameter(
+        PARAMETER,
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE, "default": PAGE_SIZE},
+        description="How many at most.",
+    ),
 ]
 
 
@@ -30,7 +36,7 @@ T = TypeVar("T", bound=Named)
 
 def page_of(request: Request, items: Sequence[T]) -> tuple[list[T], str | None]:
     """Those of one page, of items that are ordered by name, and the address of the next page."""
-    size = _page_size(request)
+    size = asked_page_size(request, PAGE_SIZE, MAX_PAGE_SIZE)
     begin = 0
     if cursor := request.query_params.get("cursor"):
         begin = bisect_right(items, _behind(cursor), key=lambda item: item.name)
@@ -50,10 +56,3 @@ def _behind(cursor: str) -> str:
         return urlsafe_b64decode(cursor).decode()
     except ValueError as error:
         raise NotFound("this cursor is none of ours; begin without one") from error
-
-
-def _page_size(request: Request) -> int:
-    given = request.query_params.get("page_size", str(PAGE_SIZE))
-    if not given.isascii() or not given.isdigit() or not 1 <= int(given[:9]) <= MAX_PAGE_SIZE:
-        raise ValidationError({"page_size": [f"{given[:20]!r} is no size; use 1 to {MAX_PAGE_SIZE}"]})
-    return int(given)

@@ -18,6 +18,7 @@ from rest_framework.request import Request
 from rest_framework.utils.urls import replace_query_param
 
 from queueapi.names import unknown_name
+from queueapi.rest.page_sizes import asked_page_size
 
 
 class Place(NamedTuple):
@@ -57,7 +58,7 @@ class NewestFirst(CursorPagination):
             rows = self._rows(queryset)
         except (ValueError, TypeError, ValidationError) as error:
             raise exceptions.NotFound("this cursor is none of ours; begin without one") from error
-        size = self.get_page_size(request) or self.page_size
+        size = asked_page_size(request, self.page_size, self.max_page_size)
         self._page = list(rows[: size + 1])
         has_more = len(self._page) > size
         del self._page[size:]
@@ -76,7 +77,10 @@ class NewestFirst(CursorPagination):
             "description": f"What rows are ordered by; left out: {', '.join(self.ordering)}.",
             "schema": {"type": "string", "enum": [sign + name for name in self.orderings for sign in ("", "-")]},
         }
-        return [*super().get_schema_operation_parameters(view), ordering]
+        told = super().get_schema_operation_parameters(view)
+        size = next(parameter for parameter in told if parameter["name"] == self.page_size_query_param)
+        size["schema"] |= {"minimum": 1, "maximum": self.max_page_size, "default": self.page_size}
+        return [*told, ordering]
 
     def get_next_link(self) -> str | None:
         return self._link(self._page[-1:], is_backwards=False) if self.has_next else None

@@ -3,6 +3,8 @@
 from typing import Any, cast
 
 from django.db.models import QuerySet
+from rest_framework.exceptions import ValidationError
+from rest_framework.fields import empty
 from rest_framework.generics import GenericAPIView
 from rest_framework.serializers import PrimaryKeyRelatedField
 from rest_framework.views import APIView
@@ -25,6 +27,12 @@ class OnlyVisible(GenericAPIView[Any]):
 
 class VisibleField(PrimaryKeyRelatedField[Any]):
     """Names a row that the request may know of. What it may not is refused like what does not exist."""
+
+    def run_validation(self, data: Any = empty) -> Any:
+        """An empty text names nothing: DRF would take it for null."""
+        if data == "":
+            raise ValidationError("an empty text is no id; send one, or leave it out")
+        return super().run_validation(data)
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = cast(QuerySet[Any], super().get_queryset())

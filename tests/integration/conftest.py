@@ -1,8 +1,10 @@
 """An installation of its own for each test that asks for one."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -44,7 +46,14 @@ def admin_api(installation: Installation) -> APIClient:
 
 @pytest.fixture
 def installation(tmp_path: Path, settings, transactional_db) -> Iterator[Installation]:
-    settings.SWITCHYARD = replace(settings.SWITCHYARD, data_dir=tmp_path)
+    with installed(tmp_path, settings) as made:
+        yield made
+
+
+@contextmanager
+def installed(folder: Path, settings: Any) -> Iterator[Installation]:
+    """In this folder, and in the database of the test."""
+    settings.SWITCHYARD = replace(settings.SWITCHYARD, data_dir=folder)
     settings.CELERY = celery_settings(settings.SWITCHYARD)
     wakeups._sender.cache_clear()
     runtime.close_provider()
@@ -60,6 +69,6 @@ def installation(tmp_path: Path, settings, transactional_db) -> Iterator[Install
         retry_pause_ms=1,
         max_retry_pause_ms=1,
     )
-    yield Installation(queue, create_tenant(SYSTEM, "Greenhouse"), tmp_path)
+    yield Installation(queue, create_tenant(SYSTEM, "Greenhouse"), folder)
     runtime.close_provider()
     wakeups._sender.cache_clear()

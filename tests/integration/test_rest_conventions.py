@@ -114,6 +114,7 @@ def test_a_dry_run_plans_and_changes_nothing(api, world, name) -> None:
     wrong = write("?dry_run=perhaps")
     assert_problem(wrong, 400, "invalid_input")
     assert "neither true nor false" in wrong.json()["errors"]["dry_run"][0]
+    assert_problem(write("?dry_run="), 400, "invalid_input")
     assert "did you mean dry_run?" in write("?dryrun=true").json()["errors"]["dryrun"][0]
     assert differences(before, snapshot(world)) == []
 
@@ -168,6 +169,56 @@ def test_a_misspelt_field_or_filter_is_answered_with_the_right_one(api, world) -
     assert listed.json()["errors"]["tennant"] == ["there is no parameter 'tennant'; did you mean tenant?"]
     letters = api.get(f"{API}/dead-letters", {"sate": "open"})
     assert letters.json()["errors"]["sate"] == ["there is no parameter 'sate'; did you mean state?"]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "remedy"),
+    [
+        ("POST /queues/{queue}/pause", "reason", 5, "'5' is a number; send a text"),
+        ("POST /queues/{queue}/pause", "reason", ["x"], "\"['x']\" is a list; send a text"),
+        ("POST /queues/{queue}/pause", "partition", "3", "'3' is a text; send a whole number"),
+        ("POST /queues/{queue}/pause", "partition", True, "'True' is true or false; send a whole number"),
+        ("POST /queues/{queue}/pause", "tenant", "", "an empty text is no id; send one, or leave it out"),
+        ("POST /queues", "dlq_enabled", "yes", "'yes' is a text; send true or false"),
+        ("POST /queues/{queue}/messages", "entity", 7, "'7' is a number; send a text"),
+        ("POST /tokens", "scopes", [{}], "'{}' is an object; send a text"),
+    ],
+)
+def test_a_value_has_the_type_that_the_schema_says(api, world, name, field, value, remedy) -> None:
+    write = Caller(api, name, world)
+    before = snapshot(world)
+    answer = write(body={**write.body, field: value})
+    assert_problem(answer, 400, "invalid_input")
+    assert answer.json()["errors"][field] == [remedy]
+    assert differences(before, snapshot(world)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("queues?tenant=", "tenant"),
+        ("queues?state=", "state"),
+        ("queues?page_size=0", "page_size"),
+        ("queues?page_size=501", "page_size"),
+        ("queues?page_size=many", "page_size"),
+        ("services?alive=maybe", "alive"),
+        ("users?active=", "active"),
+        ("tokens?revoked_at__isnull=2", "revoked_at__isnull"),
+        ("dead-letter-groups?open_letters__gte=0.5", "open_letters__gte"),
+        ("groups?active=", "active"),
+        ("queues?format=json", "format"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(api, path, field) -> None:
+    answer = api.get(f"{API}/{path}")
+    assert_problem(answer, 400, "invalid_input")
+    assert list(answer.json()["errors"]) == [field]
+
+
+def test_a_filter_is_true_or_false(api, world) -> None:
+    assert world.cluster
+    living = [len(api.get(f"{API}/services?alive={value}").json()["results"]) for value in ("true", "1", "False", "0")]
+    assert living == [2, 2, 0, 0]
 
 
 @pytest.mark.parametrize(("ordering", "backwards"), [("name", False), ("-name", True), ("created_at", False)])

@@ -133,7 +133,7 @@ def test_pausing_and_resuming(api, installation) -> None:
         ({}, "This field is required"),
         ({"reason": " "}, "may not be blank"),
         ({"reason": "x", "partition": 3}, "name one from 0 to 2"),
-        ({"reason": "x", "partition": "first"}, "valid integer"),
+        ({"reason": "x", "partition": "first"}, "send a whole number"),
     ],
 )
 def test_a_pause_that_cannot_be_is_refused(api, body, told) -> None:

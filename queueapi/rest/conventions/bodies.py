@@ -8,7 +8,8 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
 from queueapi.config import config
-from queueapi.names import unknown_name as unknown_name
+from queueapi.names import unknown_name
+from queueapi.rest.conventions.types import Typed
 
 
 class BoundedJSONParser(JSONParser):
@@ -27,8 +28,8 @@ class BoundedJSONParser(JSONParser):
         return given
 
 
-class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses fields that it does not know, with the name that was probably meant."""
+class StrictSerializer(Typed, serializers.Serializer[Any]):
+    """Refuses fields that it does not know, with the name that was probably meant, and values of other types."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):

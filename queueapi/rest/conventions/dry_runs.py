@@ -15,7 +15,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 DRY_RUN: Final = "dry_run"
 
-_VALUES: Final = {"": False, "false": False, "0": False, "true": True, "1": True}
+_VALUES: Final = {"false": False, "0": False, "true": True, "1": True}
 _PLAN: Final = "plan_of_dry_runs"
 
 
@@ -35,7 +35,7 @@ class ChangePlanSerializer(serializers.Serializer[Any]):
 
 def is_dry_run(request: Request) -> bool:
     """ValidationError for a value that says neither."""
-    given = request.query_params.get(DRY_RUN, "")
+    given = request.query_params.get(DRY_RUN, "false")
     if given.lower() not in _VALUES:
         raise ValidationError({DRY_RUN: [f"{given[:100]!r} is neither true nor false; use dry_run=true for a plan"]})
     return _VALUES[given.lower()]

@@ -1,7 +1,7 @@
 """The conventions in the OpenAPI document: the same headers, parameters and errors on every operation."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from drf_spectacular.openapi import AutoSchema
@@ -18,7 +18,7 @@ _PROBLEMS: Final = {
     "400": "What was sent makes no sense; `errors` names the fields.",
     "401": "`not_authenticated`, `authentication_failed`, `invalid_token`: nobody knows who asks.",
     "403": "`permission_denied`, `not_allowed`: the role, or the token's scopes, do not allow it.",
-    "404": "There is no such thing, or it is another tenant's.",
+    "404": "There is no such thing, or it is another tenant's; or the cursor is none of ours.",
     "406": "Answers are JSON.",
     "409": "It is in no state for that, or was changed meanwhile, or its `Idempotency-Key` is in use.",
     "412": "It is not as `If-Match` wants it to be; nothing was changed.",
@@ -51,11 +51,12 @@ class ConventionalSchema(AutoSchema):
         return [*shared, *super().get_override_parameters(), *self._headers(), *self._answer_headers()]
 
     def get_summary(self) -> str | None:
-        """What the method's docstring begins with; lists and single things are named alike."""
-        things = self.path.removeprefix("/api/v1/").split("/{")[0].replace("-", " ").replace("/", " ")
-        action = getattr(self.view, "action", None)
-        if action in ("list", "retrieve"):
-            return f"List {things}" if action == "list" else f"Show one of the {things}"
+        """As the view's `summaries` say by action, else what the method's docstring begins with. Those of lists and
+        single things are the library's."""
+        action = getattr(self.view, "action", None) or ""
+        told: Mapping[str, str] = getattr(self.view, "summaries", {})
+        if action in told or action in ("list", "retrieve"):
+            return told.get(action)
         found = _FIRST.match(self.get_description() or "")
         return " ".join(found.group().split()) if found else None
 
@@ -109,12 +110,15 @@ class ConventionalSchema(AutoSchema):
 
     def _problem_codes(self) -> Iterator[str]:
         yield from ("400", "401", "403", "406", "429", "500")
-        if "{" in self.path:
+        if "{" in self.path or self._is_paged():
             yield "404"
         if self.method not in _READING:
             yield from ("409", "413", "415", "422")
             if self._is_detail():
                 yield "412"
+
+    def _is_paged(self) -> bool:
+        return self.method in _READING and self._is_list_view() and self._get_paginator() is not None  # type: ignore[no-untyped-call]
 
     def _handler(self) -> Any:
         return getattr(self.view, getattr(self.view, "action", None) or self.method.lower(), None)

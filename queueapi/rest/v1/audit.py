@@ -58,6 +58,10 @@ class AuditViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[Audi
     """Who changed what, newest first. A tenant's administrators see what was done to their tenant's things."""
 
     access = Access(Resource.AUDIT)
+    summaries = {
+        "list": "List what was changed, and by whom",
+        "retrieve": "Show an entry of the audit",
+    }
     queryset = AuditEntry.objects.all()
     serializer_class = AuditSerializer
     pagination_class = pagination.NewestAuditedFirst

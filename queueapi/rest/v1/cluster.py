@@ -34,6 +34,10 @@ class ServiceViewSet(Conventional, FoundByText, viewsets.ReadOnlyModelViewSet[Se
     """Those that are there, and those that were lost and not seen again."""
 
     access = Access(Resource.SERVICES, changes=OPERATE)
+    summaries = {
+        "list": "List services",
+        "retrieve": "Show a service",
+    }
     queryset: QuerySet[ServiceInstance] = services()
     pagination_class = pagination.ByServiceId
     filterset_class = ServiceFilter
@@ -76,6 +80,10 @@ class PartitionViewSet(Conventional, FoundByText, viewsets.ReadOnlyModelViewSet[
     """Who consumes what, and who should."""
 
     access = Access(Resource.PARTITIONS)
+    summaries = {
+        "list": "List partitions, and who consumes them",
+        "retrieve": "Show a partition, and who consumes it",
+    }
     queryset: QuerySet[Partition] = partitions()
     serializer_class = wire.PartitionSerializer
     pagination_class = pagination.ByPartitionName

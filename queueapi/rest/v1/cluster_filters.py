@@ -8,6 +8,7 @@ from django_filters import rest_framework as filters
 
 from queueapi.choices import RebalanceState
 from queueapi.cluster.models import Partition, Rebalance, ServiceInstance
+from queueapi.rest.filters import TrueOrFalseFilter
 from queueapi.selectors.rebalances import UNSETTLED
 from queueapi.selectors.services import living
 from queuecore.cluster.rebalances import Cause
@@ -15,7 +16,7 @@ from queuecore.topics import ServiceType
 
 
 class ServiceFilter(filters.FilterSet):
-    alive = filters.BooleanFilter(method="by_life", label="Whether its lease lasts.")
+    alive = TrueOrFalseFilter(method="by_life", label="Whether its lease lasts.")
     service_type = filters.ChoiceFilter(choices=[(kind.value, kind.value) for kind in ServiceType], method="by_type")
 
     class Meta:
@@ -34,7 +35,7 @@ class ServiceFilter(filters.FilterSet):
 
 class PartitionFilter(filters.FilterSet):
     queue = filters.CharFilter(lookup_expr="iexact", label="Its queue's name.")
-    settled = filters.BooleanFilter(method="by_settled", label="Whether it is where it should be.")
+    settled = TrueOrFalseFilter(method="by_settled", label="Whether it is where it should be.")
 
     class Meta:
         model = Partition

@@ -94,7 +94,7 @@ class GroupLineSerializer(serializers.ModelSerializer[DeadLetterGroup]):
 
 
 class TenantHitSerializer(serializers.Serializer[Any]):
-    tenant = serializers.UUIDField(source="tenant.id", default=None)
+    tenant = serializers.UUIDField(source="tenant.id", default=None, allow_null=True)
     letters = serializers.IntegerField()
     open_letters = serializers.IntegerField()
 

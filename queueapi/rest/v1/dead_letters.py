@@ -56,6 +56,17 @@ class DeadLetterViewSet(Conventional, viewsets.ReadOnlyModelViewSet[DeadLetter])
     leave."""
 
     access = Access(Resource.DEAD_LETTERS, changes=OPERATE)
+    summaries = {
+        "list": "List dead letters",
+        "retrieve": "Show a dead letter with its message",
+        "discard": "Discard dead letters",
+        "restore": "Restore discarded dead letters",
+        "release": "Release dead letters that a replay has left behind",
+        "replay": "Replay a dead letter",
+        "note": "Write a note to a dead letter",
+        "message": "Edit what a replay of a dead letter sends",
+        "revert": "Let a replay of a dead letter send the original",
+    }
     queryset = DeadLetter.objects.all()
     pagination_class = pagination.NewestFailureFirst
     filter_backends = ()
@@ -144,6 +155,9 @@ class QuarantinedLetterViewSet(
     """Letters that could not be entered into the index, and why. They are in their topics."""
 
     access = Access(Resource.DEAD_LETTERS)
+    summaries = {
+        "list": "List dead letters that could not be read",
+    }
     queryset = QuarantinedLetter.objects.all()
     serializer_class = wire.QuarantinedSerializer
     pagination_class = pagination.NewestQuarantinedFirst
@@ -153,6 +167,14 @@ class DeadLetterGroupViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelVi
     """A queue's letters of one error. `text` is part of the error's class or message."""
 
     access = Access(Resource.DEAD_LETTER_GROUPS, changes=OPERATE)
+    summaries = {
+        "list": "List groups of dead letters",
+        "retrieve": "Show a group of dead letters",
+        "discard": "Discard a group's dead letters",
+        "restore": "Restore a group's discarded dead letters",
+        "release": "Release a group's dead letters that a replay has left behind",
+        "note": "Write a note to a group of dead letters",
+    }
     queryset = DeadLetterGroup.objects.all()
     pagination_class = pagination.NewestSeenFirst
     filterset_fields = {"queue": ["exact"], "fingerprint": ["exact"], "open_letters": ["gte"], "last_seen": ["gte"]}

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from queueapi.change_plans import Change
@@ -24,7 +24,7 @@ _FAR: Final = 2**63 - 1
 class GroupQuerySerializer(serializers.Serializer[Any]):
     queue = serializers.CharField(required=False, help_text="Its queue's id, or name in any case.")
     text = serializers.CharField(required=False, help_text="Part of its name, in any case.")
-    active = serializers.BooleanField(required=False, allow_null=True, help_text="Whether it has members.")
+    active = serializers.BooleanField(required=False, help_text="Whether it has members.")
 
     def filter(self) -> GroupFilter:
         return GroupFilter(**self.validated_data)
@@ -78,6 +78,7 @@ class OneConsumerGroupSerializer(ConsumerGroupSerializer):
         ]
 
 
+@extend_schema_serializer(many=False)
 class ConsumerGroupPageSerializer(serializers.Serializer[Any]):
     next = serializers.URLField(allow_null=True, help_text="The next page.")
     results = ConsumerGroupSerializer(many=True)

@@ -58,6 +58,7 @@ class IsolationRequestViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelV
         retry=WRITE,
         retire=WRITE,
     )
+    summaries = {"list": "List isolation requests", "retrieve": "Show an isolation request"}
     queryset = isolation_requests()
     serializer_class = wire.IsolationRequestSerializer
     pagination_class = pagination.NewestFirst

@@ -8,13 +8,15 @@ from rest_framework import serializers
 from queueapi.access.tenancy import visible
 from queueapi.actions.isolated_queues import ASKABLE
 from queueapi.models import IsolationComment, IsolationRequest, Queue, Tenant
-from queueapi.rest.conventions.bodies import StrictSerializer, unknown_name
+from queueapi.names import unknown_name
+from queueapi.rest.conventions.bodies import StrictSerializer
+from queueapi.rest.conventions.types import Typed
 from queueapi.rest.permissions import requester_of
 
 _LONGEST_REASON = 500
 
 
-class AskedQueueSerializer(serializers.ModelSerializer[Queue]):
+class AskedQueueSerializer(Typed, serializers.ModelSerializer[Queue]):
     """Which of the shared queues, and what is to be other than there. What is left out is as in the shared queue."""
 
     name = serializers.CharField(max_length=100, help_text="Of a queue of the rule engine that all share.")

@@ -11,7 +11,7 @@ from rest_framework.exceptions import ParseError, ValidationError
 
 from queueapi.actions.message_batches import MAX_BATCH, OutgoingMessage, check_outgoing
 from queueapi.models import Queue, Tenant
-from queueapi.rest.conventions.bodies import unknown_name
+from queueapi.names import unknown_name
 from queuecore.errors import InvalidMessage
 from queuecore.messagetypes import MessageForm
 

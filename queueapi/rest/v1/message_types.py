@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_view
+from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers, status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -44,14 +44,14 @@ _REFUSED: Final = {
 }
 
 
-@extend_schema_view(
-    list=extend_schema(summary="List message types"),
-    retrieve=extend_schema(summary="Look at a message type, with its description"),
-)
 class MessageTypeViewSet(Conventional, FoundByText, viewsets.ReadOnlyModelViewSet[MessageType]):
     """By name, whatever its case in a path."""
 
     access = Access(Resource.MESSAGE_TYPES)
+    summaries = {
+        "list": "List message types",
+        "retrieve": "Look at a message type, with its description",
+    }
     queryset = message_types()
     pagination_class = pagination.ByName
     lookup_field = "name__iexact"

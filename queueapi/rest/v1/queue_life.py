@@ -65,8 +65,9 @@ class QueueLife(GenericAPIView[Queue]):
         """Drain it, or move what is left, and remove it with its topics; answers with the operation, or the plan."""
         queue = self.get_object()
         # Not every client can send a body with a DELETE.
-        others = (DRY_RUN, AS_TENANT.name)
-        named = {name: value for name, value in request.query_params.items() if name not in others}
+        named = request.query_params.copy()
+        for other in (DRY_RUN, AS_TENANT.name):
+            named.pop(other, None)
         asked = _checked(wire.DeletionSerializer, request, request.data or named)
         move_to, discards = asked.get("move_to"), asked["discard_letters"]
         if is_dry_run(request):

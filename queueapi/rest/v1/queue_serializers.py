@@ -11,6 +11,7 @@ from queueapi.config import config
 from queueapi.handler_options import shown_options
 from queueapi.models import ConsumerStanding, Pause, Queue, Tenant
 from queueapi.rest.conventions.bodies import StrictSerializer
+from queueapi.rest.conventions.types import Typed
 from queueapi.rest.permissions import requester_of
 from queueapi.rest.tenancy import VisibleField
 
@@ -59,7 +60,7 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
         return {} if hidden else shown_options(queue)
 
 
-class QueueChangeSerializer(serializers.ModelSerializer[Queue]):
+class QueueChangeSerializer(Typed, serializers.ModelSerializer[Queue]):
     """What may change. What is left out stays; a secret option that comes back hidden stays as well."""
 
     serializer_choice_field = NamingChoiceField

@@ -56,6 +56,15 @@ class QueueViewSet(
         drain=OPERATE,
         activate=OPERATE,
     )
+    summaries = {
+        "list": "List queues",
+        "retrieve": "Show a queue",
+        "create": "Create a queue",
+        "partial_update": "Change a queue",
+        "pause": "Pause a queue",
+        "resume": "Resume a queue",
+        "consumers": "List a queue's consumers",
+    }
     queryset = Queue.objects.select_related("tenant", "operation", "successor").prefetch_related("pauses")
     serializer_class = shapes.QueueSerializer
     pagination_class = pagination.ByName

@@ -42,6 +42,12 @@ class RebalanceViewSet(Conventional, viewsets.ReadOnlyModelViewSet[Rebalance]):
     """Newest first. Those that came of services joining or leaving are among them."""
 
     access = Access(Resource.REBALANCES, changes=OPERATE)
+    summaries = {
+        "list": "List rebalances",
+        "retrieve": "Show a rebalance",
+        "create": "Start a rebalance",
+        "cancel": "Cancel a rebalance",
+    }
     queryset: QuerySet[Rebalance] = Rebalance.objects.all()
     filterset_class = RebalanceFilter
 

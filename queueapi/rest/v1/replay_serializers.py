@@ -18,10 +18,10 @@ class ReplaySerializer(serializers.ModelSerializer[Replay]):
     paused = serializers.BooleanField(source="operation.is_paused")
     error = serializers.CharField(source="operation.error")
     total = serializers.IntegerField(source="operation.total")
-    created_by = serializers.CharField(source="operation.created_by.username", default=None)
+    created_by = serializers.CharField(source="operation.created_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField(source="operation.created_at")
-    started_at = serializers.DateTimeField(source="operation.started_at")
-    finished_at = serializers.DateTimeField(source="operation.finished_at")
+    started_at = serializers.DateTimeField(source="operation.started_at", allow_null=True)
+    finished_at = serializers.DateTimeField(source="operation.finished_at", allow_null=True)
 
     class Meta:
         model = Replay

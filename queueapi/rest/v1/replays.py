@@ -30,6 +30,15 @@ _STATE = OpenApiParameter("state", str, description=f"One of {', '.join(ReplayIt
 
 class ReplayViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[Replay]):
     access = Access(Resource.REPLAYS, changes=OPERATE)
+    summaries = {
+        "list": "List replays",
+        "retrieve": "Show a replay",
+        "create": "Start a replay",
+        "items": "List what became of a replay's letters",
+        "pause": "Pause a replay",
+        "resume": "Resume a replay",
+        "cancel": "Cancel a replay",
+    }
     queryset = replays_with_operations()
     serializer_class = wire.ReplaySerializer
     pagination_class = pagination.NewestReplayFirst

@@ -48,6 +48,10 @@ class TenantProfileViewSet(Conventional, viewsets.ReadOnlyModelViewSet[TenantPro
     """By name. Every tenant has one; the default one is always there."""
 
     access = Access(Resource.TENANT_PROFILES)
+    summaries = {
+        "list": "List tenant profiles",
+        "retrieve": "Show a tenant profile",
+    }
     queryset = profiles_with_counts()
     pagination_class = pagination.ByName
     filterset_class = ProfileFilter

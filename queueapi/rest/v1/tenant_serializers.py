@@ -11,12 +11,13 @@ from queueapi.actions.tenants import TENANT_FIELDS
 from queueapi.admission import admission
 from queueapi.models import Tenant, TenantProfile
 from queueapi.rest.conventions.bodies import StrictSerializer
+from queueapi.rest.conventions.types import Typed
 from queueapi.selectors.tenants import dedicated_services, quota_lines
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
 
 
-class ProfileChangeSerializer(serializers.ModelSerializer[TenantProfile]):
+class ProfileChangeSerializer(Typed, serializers.ModelSerializer[TenantProfile]):
     """Where a limit is null, there is none. What is left out of a change stays."""
 
     submit_strategies = serializers.ListField(
@@ -70,7 +71,7 @@ class OneProfileSerializer(ProfileSerializer):
         return dedicated_services(profile)
 
 
-class TenantChangeSerializer(serializers.ModelSerializer[Tenant]):
+class TenantChangeSerializer(Typed, serializers.ModelSerializer[Tenant]):
     """Where a quota is null, the profile's holds. What is left out of a change stays."""
 
     class Meta:

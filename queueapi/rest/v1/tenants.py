@@ -57,6 +57,10 @@ class TenantViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[Ten
     queryset = tenants_with_counts()
     pagination_class = pagination.ByName
     filterset_class = TenantFilter
+    summaries = {
+        "list": "List tenants",
+        "retrieve": "Show a tenant",
+    }
 
     def get_serializer_class(self) -> type[serializers.BaseSerializer[Any]]:
         return wire.TenantSerializer if self.action == "list" else wire.OneTenantSerializer

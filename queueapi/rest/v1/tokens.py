@@ -61,6 +61,10 @@ class TokenViewSet(Conventional, viewsets.ReadOnlyModelViewSet[ApiToken]):
     """Newest first: your own; your tenant's, where you are a tenant's; everyone's for those who see users."""
 
     access = Access(Resource.TOKENS)
+    summaries = {
+        "list": "List API tokens",
+        "retrieve": "Show an API token",
+    }
     queryset = ApiToken.objects.select_related("created_by")
     serializer_class = TokenSerializer
     filterset_fields = {"revoked_at": ["isnull"], "tenant": ["exact"], "created_by__username": ["exact"]}

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from queueapi.selectors.topics import TopicFilter, TopicKind
@@ -62,6 +63,7 @@ class OneTopicSerializer(TopicSerializer):
     partition_list = TopicPartitionSerializer(source="description.partitions", many=True)
 
 
+@extend_schema_serializer(many=False)
 class TopicPageSerializer(serializers.Serializer[Any]):
     next = serializers.URLField(allow_null=True, help_text="The next page.")
     results = TopicSerializer(many=True)

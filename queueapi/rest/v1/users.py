@@ -30,6 +30,7 @@ from queueapi.rest.actors import actor_of
 from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.conventions.dry_runs import rehearsed
 from queueapi.rest.conventions.views import Conventional
+from queueapi.rest.filters import TrueOrFalseFilter
 from queueapi.rest.permissions import Access
 from queueapi.rest.tenancy import VisibleField
 
@@ -73,7 +74,7 @@ class NewUserSerializer(RoleSerializer, PasswordSerializer):
 class UserFilter(filters.FilterSet):
     role = filters.ChoiceFilter(field_name="account__role", choices=Role)
     tenant = filters.UUIDFilter("account__tenant", label="Whose people.")
-    active = filters.BooleanFilter("is_active", label="Whether they are let in.")
+    active = TrueOrFalseFilter("is_active", label="Whether they are let in.")
 
     class Meta:
         model = User
@@ -84,6 +85,10 @@ class UserViewSet(Conventional, viewsets.ReadOnlyModelViewSet[User]):
     """By name. A user is never removed, as what they did stays known: deactivate them."""
 
     access = Access(Resource.USERS)
+    summaries = {
+        "list": "List users",
+        "retrieve": "Show a user",
+    }
     queryset = User.objects.select_related("account")
     serializer_class = UserSerializer
     pagination_class = pagination.ByUserName

@@ -22,6 +22,13 @@ from queueapi.rest.v1 import serializers
 
 class OperationViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[Operation]):
     access = Access(Resource.OPERATIONS, changes=OPERATE)
+    summaries = {
+        "list": "List operations",
+        "retrieve": "Show an operation",
+        "cancel": "Cancel an operation",
+        "pause": "Pause an operation",
+        "resume": "Resume an operation",
+    }
     queryset = Operation.objects.all()
     serializer_class = serializers.OperationSerializer
     filterset_fields = ["state", "kind"]
@@ -53,6 +60,10 @@ class OperationViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[
 
 class LagViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[LagCurrent]):
     access = Access(Resource.LAG)
+    summaries = {
+        "list": "List how far consumers lag",
+        "retrieve": "Show how far one partition's consumers lag",
+    }
     queryset = LagCurrent.objects.all()
     serializer_class = serializers.LagSerializer
     pagination_class = pagination.ByPartition
