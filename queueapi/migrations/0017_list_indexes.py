@@ -4,14 +4,13 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('queueapi', '0015_rest_conventions'),
+        ("queueapi", "0015_rest_conventions"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='lagcurrent',
-            index=models.Index(fields=['topic', 'partition', 'id'], name='lag_current_by_topic'),
+            model_name="lagcurrent",
+            index=models.Index(fields=["topic", "partition", "id"], name="lag_current_by_topic"),
         ),
     ]
