@@ -3,16 +3,17 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from queueapi import runtime
 from queueapi.models import Queue
-from queueapi.plans import whole_queue_group
 from queuecore.groups.lag import Standing, describe_existing
 from queuecore.providers.base import GroupDescription, PartitionDescription
-from queuecore.topics import ProviderPartition
+from queuecore.topics import ProviderPartition, ServiceType, group_name
 
 _ONE_PARTITION: Final = re.compile(r"(?P<whole>.+-consumer)-(?P<number>\d{1,5})")
+
+_FIELDS: Final = ("id", "name", "tenant_id", "service_type", "topic", "partitions")
 
 Held = Mapping[str, frozenset[ProviderPartition]]
 
@@ -80,21 +81,30 @@ class GroupFigures:
 
 
 class GroupOwners:
-    """Which queue a group reads, by the queues there are."""
+    """Which queue a group reads, by the queues there are: rows with `_FIELDS`, of which few are made into queues."""
 
-    def __init__(self, queues: Iterable[Queue]) -> None:
-        self._by_group = {whole_queue_group(queue): queue for queue in queues}
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._by_group = {_whole_group(row): row for row in rows}
 
     def owner(self, group: str) -> Queue | None:
-        if queue := self._by_group.get(group):
+        if queue := self._queue(group):
             return queue
         told = _ONE_PARTITION.fullmatch(group)
-        queue = self._by_group.get(told["whole"]) if told else None
+        queue = self._queue(told["whole"]) if told else None
         return queue if told and queue and int(told["number"]) < queue.partitions else None
+
+    def _queue(self, group: str) -> Queue | None:
+        row = self._by_group.get(group)
+        return None if row is None else Queue(**dict(zip(_FIELDS, row, strict=True)))
 
 
 def group_owners() -> GroupOwners:
-    return GroupOwners(Queue.objects.only("id", "name", "topic", "tenant", "service_type", "partitions"))
+    return GroupOwners(Queue.objects.order_by().values_list(*_FIELDS))
+
+
+def _whole_group(row: tuple[Any, ...]) -> str:
+    _, name, tenant_id, service_type, *_ = row
+    return group_name(ServiceType.of(service_type), name, tenant_id, None)
 
 
 def list_groups(wanted: GroupFilter) -> list[ListedGroup]:
