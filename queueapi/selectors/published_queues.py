@@ -11,16 +11,16 @@ from uuid import UUID
 from django.db import connections, router
 
 from queueapi.bulk import adapter_of, table_of
-from queueapi.choices import CONSUMED_QUEUE_STATES, QueueState
+from queueapi.choices import QueueState
 from queueapi.models import Queue
 from queuecore.topics import SYSTEM_TENANT
 
 _COLUMNS: Final = ("id", "tenant_id", "name", "topic", "service_type", "partitions", "state", "max_backlog")
 
 
-def is_consumed(queue_id: UUID) -> bool:
-    """Whether what is stored in it now will be handled: it is active or drained."""
-    return bool(_ask(_consumed_statement(), [adapter_of(Queue, "id")(queue_id), *map(str, CONSUMED_QUEUE_STATES)]))
+def is_there(queue_id: UUID) -> bool:
+    """Whether what is stored in it now will be handled: nobody has deleted it."""
+    return bool(_ask(_there_statement(), [adapter_of(Queue, "id")(queue_id), QueueState.DELETING.value]))
 
 
 def find_active_queue(named: str, tenant_id: UUID | None) -> Queue | None:
@@ -45,9 +45,8 @@ def _owners(by: str, tenant_id: UUID | None) -> Sequence[UUID]:
 
 
 @cache
-def _consumed_statement() -> str:
-    marks = ", ".join(["%s"] * len(CONSUMED_QUEUE_STATES))
-    return f'SELECT 1 AS "a" FROM {table_of(Queue)} WHERE id = %s AND state IN ({marks})'  # noqa: S608
+def _there_statement() -> str:
+    return f'SELECT 1 AS "a" FROM {table_of(Queue)} WHERE id = %s AND state <> %s'  # noqa: S608
 
 
 @cache

@@ -184,7 +184,7 @@ def test_a_queue_of_another_tenant_or_that_takes_nothing_is_left_to_the_long_way
 
 
 def test_a_queue_that_was_deleted_meanwhile_is_told_so(installation, secret, monkeypatch) -> None:
-    monkeypatch.setattr("queueapi.actions.messages.is_consumed", lambda _: False)
+    monkeypatch.setattr("queueapi.actions.messages.is_there", lambda _: False)
     assert told(shortly(secret, one(installation)))[0] == 409
 
 
