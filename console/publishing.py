@@ -29,6 +29,8 @@ THREADS: Final = 16
 
 _PATH: Final = re.compile(r"/api/v1/queues/(?P<queue>[^/]+)/messages(?P<batch>/batch)?")
 _BEARER: Final = "bearer "
+# Of a batch, and of a queue's messages, which can be looked at.
+_ALLOWED: Final = {True: "POST, OPTIONS", False: "GET, POST, HEAD, OPTIONS"}
 # What the long way heeds, and this one knows nothing of.
 _UNUSUAL: Final = frozenset(
     (b"idempotency-key", b"if-match", b"if-none-match", b"transfer-encoding", b"content-encoding", b"expect", b"cookie")
@@ -48,6 +50,7 @@ class PublishingFirst:
             if _is_usual(scope, headers) and (body := await _body(receive)) is not None:
                 response = await self._answer(path, headers, body)
                 if response is not None:
+                    response.headers["Allow"] = _ALLOWED[path["batch"] is not None]
                     await _send(response, self._standing_headers, send)
                     return
                 receive = _again(body, receive)
@@ -72,7 +75,6 @@ class PublishingFirst:
         safe: Any = XFrameOptionsMiddleware(SecurityMiddleware(lambda _: HttpResponse()))
         response = content_security_policy(safe)(request)
         response.headers["Vary"] = "Cookie"
-        response.headers["Allow"] = "GET, POST, HEAD, OPTIONS"
         del response.headers["Content-Type"]
         return list(_lines(response.headers.items()))
 
