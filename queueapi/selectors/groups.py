@@ -1,9 +1,11 @@
 """Consumer groups as the provider has them: who reads for them, how far they are, and whose queue that is."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from django.db.models.functions import Lower
 
 from queueapi import runtime
 from queueapi.models import Queue
@@ -13,6 +15,7 @@ from queuecore.topics import ProviderPartition, ServiceType, group_name
 
 _ONE_PARTITION: Final = re.compile(r"(?P<whole>.+-consumer)-(?P<number>\d{1,5})")
 
+_AFTER_QUEUE: Final = re.compile("-isolated-|-consumer")
 _FIELDS: Final = ("id", "name", "tenant_id", "service_type", "topic", "partitions")
 
 Held = Mapping[str, frozenset[ProviderPartition]]
@@ -26,22 +29,15 @@ class GroupFilter:
     text: str = ""
     active: bool | None = None
 
-    def takes(self, group: "ListedGroup") -> bool:
-        named = (group.queue.name.lower(), str(group.queue.id)) if group.queue else ()
+    def takes(self, group: GroupDescription, owners: "GroupOwners | None") -> bool:
+        """By the owners, which are needed where it is narrowed to a queue."""
+        queue = owners.owner(group.name) if owners else None
+        named = (queue.name.lower(), str(queue.id)) if queue else ()
         return (
             (not self.queue or self.queue.lower() in named)
             and self.text.lower() in group.name.lower()
             and (self.active is None or self.active == bool(group.members))
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
-    """A group and its members: what is known without a look at what it has committed."""
-
-    name: str
-    members: Held
-    queue: Queue | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +94,22 @@ class GroupOwners:
         return None if row is None else Queue(**dict(zip(_FIELDS, row, strict=True)))
 
 
-def group_owners() -> GroupOwners:
-    return GroupOwners(Queue.objects.order_by().values_list(*_FIELDS))
+def group_owners(groups: Iterable[str] | None = None) -> GroupOwners:
+    """By all queues, or by those that groups of these names can be of: of ten thousand queues, a page's are few."""
+    rows = Queue.objects.order_by()
+    if groups is not None:
+        names = {name for group in groups for name in _queue_names(group)}
+        rows = rows.alias(lower=Lower("name")).filter(lower__in=names)
+    return GroupOwners(rows.values_list(*_FIELDS))
+
+
+def _queue_names(group: str) -> Iterator[str]:
+    """What a queue can be called, in lower case, that this is a group of: what stands between the service's type and
+    one of these words, which may be in a queue's name as well."""
+    for kind in ServiceType:
+        rest = group.removeprefix(f"{kind.value.lower()}_")
+        if rest != group:
+            yield from (rest[: word.start()] for word in _AFTER_QUEUE.finditer(rest))
 
 
 def _whole_group(row: tuple[Any, ...]) -> str:
@@ -107,38 +117,39 @@ def _whole_group(row: tuple[Any, ...]) -> str:
     return group_name(ServiceType.of(service_type), name, tenant_id, None)
 
 
-def list_groups(wanted: GroupFilter) -> list[ListedGroup]:
+def list_groups(wanted: GroupFilter) -> list[GroupDescription]:
     """All that the filter leaves, by name, with one question to the provider."""
-    owners = group_owners()
+    owners = group_owners() if wanted.queue else None
     found = sorted(runtime.provider().admin().groups().values(), key=lambda one: one.name)
-    return [one for one in (_listed(group, owners) for group in found) if wanted.takes(one)]
+    return [one for one in found if wanted.takes(one, owners)]
 
 
-def groups_with_figures(groups: Sequence[ListedGroup]) -> list[GroupFigures]:
-    """How far these are, with two more questions however many they are. A group's partitions are those that it has
-    committed, and those that its members hold."""
+def groups_with_figures(groups: Sequence[GroupDescription]) -> list[GroupFigures]:
+    """How far these are and whose, with two more questions to the provider however many they are. A group's partitions
+    are those that it has committed, and those that its members hold."""
+    owners = group_owners([group.name for group in groups])
     admin = runtime.provider().admin()
     # Committed before end: a lag is then never too small to be true.
     committed = admin.committed_offsets({group.name: None for group in groups})
     places = {group.name: {*committed[group.name]}.union(*group.members.values()) for group in groups}
     described = describe_existing(admin, {place.topic for found in places.values() for place in found})
     known = {one.place: one for topic in described.values() for one in topic.partitions}
-    return [_figures(group, sorted(places[group.name]), committed[group.name], known) for group in groups]
+    return [
+        _figures(group, owners.owner(group.name), sorted(places[group.name]), committed[group.name], known)
+        for group in groups
+    ]
 
 
 def find_group(name: str) -> GroupFigures | None:
     """None where there is no such group; one that a queue's consumers would be in is there before they ever came."""
     found = runtime.provider().admin().groups().get(name)
-    listed = _listed(found or GroupDescription(name, {}), group_owners())
-    return groups_with_figures([listed])[0] if found or listed.queue else None
-
-
-def _listed(group: GroupDescription, owners: GroupOwners) -> ListedGroup:
-    return ListedGroup(group.name, group.members, owners.owner(group.name))
+    [figures] = groups_with_figures([found or GroupDescription(name, {})])
+    return figures if found or figures.queue else None
 
 
 def _figures(
-    group: ListedGroup,
+    group: GroupDescription,
+    queue: Queue | None,
     places: Iterable[ProviderPartition],
     committed: Mapping[ProviderPartition, int],
     known: Mapping[ProviderPartition, PartitionDescription],
@@ -150,4 +161,4 @@ def _figures(
         begins, ends = (one.beginning, one.end) if one else (None, None)
         return PartitionFigures(place, begins, ends, committed.get(place), holders.get(place))
 
-    return GroupFigures(group.name, group.members, group.queue, tuple(map(figures, places)))
+    return GroupFigures(group.name, group.members, queue, tuple(map(figures, places)))
