@@ -98,7 +98,8 @@ def group_owners(groups: Iterable[str] | None = None) -> GroupOwners:
     """By all queues, or by those that groups of these names can be of: of ten thousand queues, a page's are few."""
     rows = Queue.objects.order_by()
     if groups is not None:
-        names = {name for group in groups for name in _queue_names(group)}
+        # No queue is called "": asked all the same where there are no others, a page asks as often whatever is on it.
+        names = {"", *(name for group in groups for name in _queue_names(group))}
         rows = rows.alias(lower=Lower("name")).filter(lower__in=names)
     return GroupOwners(rows.values_list(*_FIELDS))
 
