@@ -2,8 +2,12 @@
 
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+django.setup(set_prefix=False)
 
-application = get_asgi_application()
+from console.publishing import PublishingFirst  # noqa: E402 - its settings are there now
+from console.serving import ThreadKeepingHandler  # noqa: E402
+
+application = PublishingFirst(ThreadKeepingHandler())

@@ -78,7 +78,7 @@ TEMPLATES = [
 ]
 
 if SWITCHYARD.database_url:
-    DATABASES = {"default": dj_database_url.parse(SWITCHYARD.database_url, conn_health_checks=True)}
+    DATABASES = {"default": dj_database_url.parse(SWITCHYARD.database_url, conn_max_age=60, conn_health_checks=True)}
     # A server that has gone silent is noticed while there is still a lease. What the address says counts.
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": 3,
@@ -91,6 +91,7 @@ else:
     DATABASES = {
         "default": {
             "ENGINE": "django.db.backends.sqlite3",
+            "CONN_MAX_AGE": None,
             "NAME": str(SWITCHYARD.data / "switchyard.sqlite3"),
             "TEST": {"NAME": str(SWITCHYARD.data / "test.sqlite3")},
             "OPTIONS": {
@@ -105,6 +106,7 @@ else:
         # takes is what processes knew that it has ended as well.
         "cluster": {
             "ENGINE": "django.db.backends.sqlite3",
+            "CONN_MAX_AGE": None,
             "NAME": str(SWITCHYARD.data / "cluster.sqlite3"),
             "TEST": {"NAME": str(SWITCHYARD.data / "test-cluster.sqlite3")},
             "OPTIONS": {

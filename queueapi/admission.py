@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -17,11 +18,11 @@ from django.db import Error as DatabaseError
 from django.db import connection
 from django.utils import timezone
 
-from queueapi.errors import TenantSuspended
+from queueapi.errors import InvalidInput, TenantSuspended
 from queueapi.publishing_limits import Limits, read_limits
 from queuecore.buckets import TokenBucket
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import PayloadTooLarge, QueueOverloaded
+from queuecore.errors import PayloadTooLarge, QueueError, QueueOverloaded
 
 logger = logging.getLogger(__name__)
 
@@ -70,13 +71,31 @@ class Admission:
         gate = self._gates.setdefault(tenant_id, _Gate())
         limits = self._limits(gate, tenant_id)
         with gate.lock:
-            try:
-                taken = self._check(gate, limits, size, to_own_queue=to_own_queue)
-            except (QueueOverloaded, PayloadTooLarge, TenantSuspended):
-                gate.refused += 1
-                raise
-            for bucket, amount in taken:
-                bucket.take(amount, self._clock.monotonic())
+            refusal = self._refusal(gate, limits, size, to_own_queue=to_own_queue)
+        if refusal is not None:
+            raise refusal
+
+    def admit_each(self, tenant_id: UUID, sizes: Sequence[int], *, to_own_queue: bool) -> list[QueueError | None]:
+        """As `admit` for messages of these sizes, one after the other: None for each that passes, or why it does not.
+        One look at the tenant, however many they are."""
+        gate = self._gates.setdefault(tenant_id, _Gate())
+        try:
+            limits = self._limits(gate, tenant_id)
+        except QueueError as error:
+            return [error] * len(sizes)
+        with gate.lock:
+            if limits.is_unlimited:
+                return [None] * len(sizes)
+            return [self._refusal(gate, limits, size, to_own_queue=to_own_queue) for size in sizes]
+
+    def knows(self, tenant_id: UUID) -> bool:
+        """Whether there is such a tenant, as far as was looked in the last seconds."""
+        try:
+            self._limits(self._gates.setdefault(tenant_id, _Gate()), tenant_id)
+        except InvalidInput:
+            del self._gates[tenant_id]
+            return False
+        return True
 
     def check(self, tenant_id: UUID, size: int, *, to_own_queue: bool) -> None:
         """Whether it would pass now: raises what `admit` would. Nothing is taken, nor counted as refused."""
@@ -85,11 +104,11 @@ class Admission:
         with gate.lock:
             self._check(gate, limits, size, to_own_queue=to_own_queue)
 
-    def published(self, tenant_id: UUID, size: int) -> None:
-        """Count a message that was let pass and has been stored."""
+    def published(self, tenant_id: UUID, size: int, messages: int = 1) -> None:
+        """Count a message, or so many of that size in all, that were let pass and have been stored."""
         gate = self._gates.setdefault(tenant_id, _Gate())
         with gate.lock:
-            gate.messages += 1
+            gate.messages += messages
             gate.bytes += size
             gate.stored_here += size
 
@@ -127,6 +146,17 @@ class Admission:
         gate.bytes_bucket = _bucket(gate.bytes_bucket, quotas.bytes_per_s, quotas.bytes_at_once, now_s)
         if limits is not gate.limits:
             gate.limits, gate.stored_here = limits, 0
+
+    def _refusal(self, gate: _Gate, limits: Limits, size: int, *, to_own_queue: bool) -> QueueError | None:
+        """Let it pass, or say why not."""
+        try:
+            taken = self._check(gate, limits, size, to_own_queue=to_own_queue)
+        except (QueueOverloaded, PayloadTooLarge, TenantSuspended) as error:
+            gate.refused += 1
+            return error
+        for bucket, amount in taken:
+            bucket.take(amount, self._clock.monotonic())
+        return None
 
     def _check(self, gate: _Gate, limits: Limits, size: int, *, to_own_queue: bool) -> list[tuple[TokenBucket, int]]:
         """What the message would take from which bucket."""

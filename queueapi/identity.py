@@ -3,9 +3,14 @@
 import os
 import re
 import socket
+from functools import cache
 
 
 def service_id() -> str:
     """The same for the life of the process, and no other running process has it. Good for the end of a topic's name."""
-    host = re.sub("[^A-Za-z0-9_-]+", "-", socket.gethostname()).strip("-")
-    return f"{host}-{os.getpid()}"
+    return f"{_host()}-{os.getpid()}"
+
+
+@cache
+def _host() -> str:
+    return re.sub("[^A-Za-z0-9_-]+", "-", socket.gethostname()).strip("-")

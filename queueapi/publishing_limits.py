@@ -21,6 +21,13 @@ class Limits:
     quotas: Quotas
     stored_bytes: int
 
+    @property
+    def is_unlimited(self) -> bool:
+        """Whether nothing that it publishes has to be counted first."""
+        quotas = self.quotas
+        limits = (quotas.messages_per_s, quotas.bytes_per_s, quotas.stored_bytes)
+        return not self.suspended_for and all(limit is None for limit in limits)
+
 
 def read_limits(tenant_id: UUID) -> Limits:
     """One query; where it has a quota of stored bytes, its queues and their sizes as well. InvalidInput where there is

@@ -10,7 +10,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from queuecore.cluster.under_way import Sending, UnderWay
-from queuecore.consuming.posting import Posting
 from queuecore.errors import UnknownQueue
 from queuecore.hashing import Entity, hash_function
 from queuecore.messages import TENANT_ID, QueueMessage, RecordMetadata, text_header
@@ -82,10 +81,10 @@ class QueueAddresses:
         return self._under_way.is_over(version)
 
     @contextmanager
-    def posting(self) -> Iterator[Posting]:
+    def posting(self) -> "Iterator[RoutedPosting]":
         """Messages that are sent by one version: it counts as in use until all of them are answered."""
         with self._under_way.begin() as sending:
-            yield _RoutedPosting(sending, self._choose)
+            yield RoutedPosting(sending, self._choose)
 
     def store(
         self, producer: QueueProducer, tenant_id: UUID, queue: str, message: QueueMessage, timeout_s: float
@@ -150,7 +149,9 @@ class QueueAddresses:
         return known, infos
 
 
-class _RoutedPosting:
+class RoutedPosting:
+    """As `Posting`."""
+
     def __init__(
         self, sending: Sending[_Known], choose: Callable[[_Known, Partitions, Entity | None], TopicPartitionInfo]
     ) -> None:
@@ -163,6 +164,16 @@ class _RoutedPosting:
         if not infos or (key is None and addressed.info in infos):
             return addressed
         return addressed._replace(info=self._choose(known, infos, key))
+
+    def chooser(self, addressed: Addressed) -> Callable[[Entity], TopicPartitionInfo] | None:
+        """For many messages as this one, of its queue and its tenant: where each key's goes. None where they go where
+        they are addressed to."""
+        known = self._sending.guide
+        infos = known.choices(addressed)
+        if not infos:
+            return None
+        count, hash_of = len(infos), known.hash
+        return lambda key: infos[abs(hash_of(key)) % count]
 
     def sent(self, stored: "Future[Any]") -> None:
         self._sending.sent(stored)

@@ -63,6 +63,19 @@ def operations() -> dict[str, dict[str, Any]]:
     }
 
 
+def lists() -> list[str]:
+    """The operations that answer with many things, as the schema tells of them: with an array, or with pages."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)
+    shapes = schema["components"]["schemas"]
+    found = []
+    for name, told in operations().items():
+        answer = told["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        shape = shapes.get(answer.get("$ref", "").rpartition("/")[2], answer)
+        if name.startswith("GET ") and (shape.get("type") == "array" or "results" in shape.get("properties", {})):
+            found.append(name)
+    return found
+
+
 @dataclass
 class World:
     """What operations are called on, made when it is asked for."""

@@ -1,7 +1,8 @@
 """Publishing many messages at once: all are looked at before the first is sent, and waited for together."""
 
-import threading
-from collections.abc import Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,7 @@ from queueapi.admission import admission
 from queueapi.backlog import check_backlog
 from queueapi.change_plans import ChangePlan
 from queueapi.models import Queue
+from queueapi.queue_addresses import RoutedPosting
 from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage, RecordMetadata
 from queuecore.providers.base import QueueProducer
@@ -34,6 +36,7 @@ from queuecore.topics import TopicPartitionInfo
 MAX_BATCH: Final = 500
 
 _ACK_TIMEOUT_S: Final = 10
+_NOWHERE: Final = Addressed(TopicPartitionInfo(""), QueueMessage(None, b""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,12 @@ def check_outgoing(queue: Queue, message: OutgoingMessage) -> str | None:
     if len(message.data) > MAX_PAYLOAD_BYTES:
         return f"the payload has {len(message.data)} bytes; {MAX_PAYLOAD_BYTES} is the most"
     return None
+
+
+def can_be_published(queue: Queue, tenants: Collection[UUID], messages: Iterable[OutgoingMessage]) -> bool:
+    """Whether `check_outgoing` finds nothing wrong with any of these messages of these tenants."""
+    is_taking = queue.only_tenant_id is None or set(tenants) == {queue.only_tenant_id}
+    return is_taking and all(len(message.data) <= MAX_PAYLOAD_BYTES for message in messages)
 
 
 def plan_batch(queue: Queue, messages: Sequence[OutgoingMessage]) -> ChangePlan:
@@ -73,41 +82,69 @@ def publish_batch(queue: Queue, messages: Sequence[OutgoingMessage]) -> list[Pub
     QueueOverloaded as `publish_message`."""
     queue = taking(queue)
     check_backlog(queue)
-    planned = _addressed(queue, messages)
+    of_tenants = [_TenantMessages(queue, messages, indexes) for indexes in _by_tenant(messages).values()]
+    outgoing: list[Addressed] = [_NOWHERE] * len(messages)
     with addresses().posting() as posting:
-        outgoing = [posting.where(addressed) for addressed in planned]
+        for each in of_tenants:
+            each.address(posting, outgoing)
         answers = _Answers(len(messages))
         posting.sent(answers.complete)
-        _send(queue, messages, outgoing, answers)
+        refusals = {index: refusal for each in of_tenants for index, refusal in each.refusals()}
+        answers.send(runtime.provider().producer(), outgoing, refusals)
         found = answers.wait(_ACK_TIMEOUT_S)
     check_still_there(queue)
     outcomes = [_outcome(info, answer) for (info, _), answer in zip(outgoing, found, strict=True)]
-    for message, outcome in zip(messages, outcomes, strict=True):
-        if isinstance(outcome, PublishedMessage):
-            admission().published(message.tenant, len(message.data))
+    for each in of_tenants:
+        each.count(outcomes)
     return outcomes
 
 
-def _addressed(queue: Queue, messages: Sequence[OutgoingMessage]) -> list[Addressed]:
-    headers = {tenant: origin_headers_of(tenant) for tenant in {message.tenant for message in messages}}
-    return [
-        Addressed(address_of(queue, one.entity), QueueMessage(one.entity, one.data, headers[one.tenant]))
-        for one in messages
-    ]
+def _by_tenant(messages: Sequence[OutgoingMessage]) -> dict[UUID, list[int]]:
+    """Which of them are whose."""
+    found: defaultdict[UUID, list[int]] = defaultdict(list)
+    for index, message in enumerate(messages):
+        found[message.tenant].append(index)
+    return found
 
 
-def _send(
-    queue: Queue, messages: Sequence[OutgoingMessage], outgoing: Sequence[Addressed], answers: "_Answers"
-) -> None:
-    """Those that their tenants' quotas let pass; the others are told why not."""
-    producer, is_own = runtime.provider().producer(), queue.only_tenant_id is not None
-    for index, (message, addressed) in enumerate(zip(messages, outgoing, strict=True)):
-        try:
-            admission().admit(message.tenant, len(message.data), to_own_queue=is_own)
-        except QueueError as error:
-            answers.settle(index, None, error)
-        else:
-            answers.send(producer, index, addressed)
+class _TenantMessages:
+    """Of a batch, one tenant's messages: what is asked of a tenant is asked once."""
+
+    def __init__(self, queue: Queue, messages: Sequence[OutgoingMessage], indexes: Sequence[int]) -> None:
+        """A queue that is in no routing version yet comes into one here, before that is chosen by which they are
+        sent."""
+        self._queue = queue
+        self._indexes = indexes
+        self._messages = [messages[index] for index in indexes]
+        first = self._messages[0]
+        self._tenant = first.tenant
+        self._headers = origin_headers_of(first.tenant)
+        self._first = Addressed(address_of(queue, first.entity), self._made(first))
+
+    def address(self, posting: RoutedPosting, outgoing: list[Addressed]) -> None:
+        """Each to where it goes by the version of this posting."""
+        where = posting.chooser(self._first) or partial(address_of, self._queue)
+        for index, message in zip(self._indexes, self._messages, strict=True):
+            outgoing[index] = Addressed(where(message.entity), self._made(message))
+
+    def refusals(self) -> Iterator[tuple[int, QueueError]]:
+        """Those that the tenant's quotas keep out, and why. What passes is counted against them."""
+        sizes = [len(message.data) for message in self._messages]
+        is_own = self._queue.only_tenant_id is not None
+        found = admission().admit_each(self._tenant, sizes, to_own_queue=is_own)
+        return ((index, error) for index, error in zip(self._indexes, found, strict=True) if error is not None)
+
+    def count(self, outcomes: Sequence[PublishedMessage | QueueError]) -> None:
+        """What of them was stored."""
+        stored = [
+            len(message.data)
+            for index, message in zip(self._indexes, self._messages, strict=True)
+            if isinstance(outcomes[index], PublishedMessage)
+        ]
+        admission().published(self._tenant, sum(stored), len(stored))
+
+    def _made(self, message: OutgoingMessage) -> QueueMessage:
+        return QueueMessage(message.entity, message.data, self._headers)
 
 
 class _Answers:
@@ -115,16 +152,21 @@ class _Answers:
 
     def __init__(self, count: int) -> None:
         self._found: list[RecordMetadata | QueueError | None] = [None] * count
-        self._missing = count
-        self._changing = threading.Lock()
+        self._last = count - 1
+        # Counts without a lock, whoever answers: one step of the interpreter.
+        self._settled = itertools.count()
         # Ends when the last one has come, whoever still waits for it.
         self.complete: Future[None] = Future()
 
-    def send(self, producer: QueueProducer, index: int, addressed: Addressed) -> None:
-        try:
-            producer.send(addressed.info, addressed.message, partial(self.settle, index))
-        except QueueError as error:
-            self.settle(index, None, error)
+    def send(self, producer: QueueProducer, outgoing: Sequence[Addressed], refusals: Mapping[int, QueueError]) -> None:
+        """All but those that were refused already."""
+        for index, (info, message) in enumerate(outgoing):
+            try:
+                if index in refusals:
+                    raise refusals[index]
+                producer.send(info, message, partial(self.settle, index))
+            except QueueError as error:
+                self.settle(index, None, error)
 
     def wait(self, timeout_s: float) -> list[RecordMetadata | QueueError | None]:
         """None for each that has not come in time."""
@@ -133,10 +175,7 @@ class _Answers:
 
     def settle(self, index: int, metadata: RecordMetadata | None, error: QueueError | None) -> None:
         self._found[index] = metadata or error or QueueError("the provider gave neither metadata nor an error")
-        with self._changing:
-            self._missing -= 1
-            is_complete = not self._missing
-        if is_complete:
+        if next(self._settled) == self._last:
             self.complete.set_result(None)
 
 

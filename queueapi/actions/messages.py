@@ -19,6 +19,7 @@ from queueapi.identity import service_id
 from queueapi.models import Queue, Tenant
 from queueapi.queue_addresses import QueueAddresses
 from queueapi.routing import routing_table, tell_producers
+from queueapi.selectors.published_queues import is_there
 from queueapi.selectors.queue_operations import DRAIN, RETURN
 from queueapi.selectors.services import living
 from queuecore.clock import SYSTEM_CLOCK
@@ -121,7 +122,7 @@ def taking(queue: Queue) -> Queue:
 
 def check_still_there(queue: Queue) -> None:
     """Who deletes a queue says so first, and then looks what it has: whoever finds it there afterwards was in time."""
-    if not Queue.objects.filter(pk=queue.pk).exclude(state=QueueState.DELETING).exists():
+    if not is_there(queue.pk):
         raise QueueNotActive(
             f"queue {queue.name} was deleted while the message was stored, and nobody may handle it there; send it to "
             "another queue"

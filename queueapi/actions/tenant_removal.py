@@ -8,6 +8,7 @@ from django.db.models import ProtectedError
 from queueapi import runtime
 from queueapi.actions.actor import Actor, audit
 from queueapi.actions.tenants import TENANT_FIELDS
+from queueapi.admission import admission
 from queueapi.change_plans import ChangePlan, plan_of_row, shown
 from queueapi.choices import OPEN_ISOLATION_STATES
 from queueapi.errors import NotChangeable
@@ -34,6 +35,7 @@ def delete_tenant(actor: Actor, tenant: Tenant) -> None:
         except ProtectedError as error:
             raise NotChangeable(f"tenant {tenant.name} has just been given something of its own; look again") from error
         audit(actor, "delete", "tenant", tenant.pk, before=before)
+        transaction.on_commit(lambda: admission().look_again(tenant.pk))
 
 
 def _obstacles(tenant: Tenant) -> Iterator[str]:

@@ -20,6 +20,7 @@ class LagCurrent(models.Model):
     class Meta:
         ordering = ["queue", "partition"]
         verbose_name_plural = "current lag"
+        indexes = [models.Index(fields=["topic", "partition", "id"], name="lag_current_by_topic")]
         constraints = [models.UniqueConstraint(fields=["queue", "partition"], name="lag_current_once_per_partition")]
 
     def __str__(self) -> str:

@@ -1,18 +1,22 @@
 """Consumer groups as the provider has them: who reads for them, how far they are, and whose queue that is."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from django.db.models.functions import Lower
 
 from queueapi import runtime
 from queueapi.models import Queue
-from queueapi.plans import whole_queue_group
 from queuecore.groups.lag import Standing, describe_existing
 from queuecore.providers.base import GroupDescription, PartitionDescription
-from queuecore.topics import ProviderPartition
+from queuecore.topics import ProviderPartition, ServiceType, group_name
 
 _ONE_PARTITION: Final = re.compile(r"(?P<whole>.+-consumer)-(?P<number>\d{1,5})")
+
+_AFTER_QUEUE: Final = re.compile("-isolated-|-consumer")
+_FIELDS: Final = ("id", "name", "tenant_id", "service_type", "topic", "partitions")
 
 Held = Mapping[str, frozenset[ProviderPartition]]
 
@@ -25,22 +29,15 @@ class GroupFilter:
     text: str = ""
     active: bool | None = None
 
-    def takes(self, group: "ListedGroup") -> bool:
-        named = (group.queue.name.lower(), str(group.queue.id)) if group.queue else ()
+    def takes(self, group: GroupDescription, owners: "GroupOwners | None") -> bool:
+        """By the owners, which are needed where it is narrowed to a queue."""
+        queue = owners.owner(group.name) if owners else None
+        named = (queue.name.lower(), str(queue.id)) if queue else ()
         return (
             (not self.queue or self.queue.lower() in named)
             and self.text.lower() in group.name.lower()
             and (self.active is None or self.active == bool(group.members))
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
-    """A group and its members: what is known without a look at what it has committed."""
-
-    name: str
-    members: Held
-    queue: Queue | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,55 +77,80 @@ class GroupFigures:
 
 
 class GroupOwners:
-    """Which queue a group reads, by the queues there are."""
+    """Which queue a group reads, by the queues there are: rows with `_FIELDS`, of which few are made into queues."""
 
-    def __init__(self, queues: Iterable[Queue]) -> None:
-        self._by_group = {whole_queue_group(queue): queue for queue in queues}
+    def __init__(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        self._by_group = {_whole_group(row): row for row in rows}
 
     def owner(self, group: str) -> Queue | None:
-        if queue := self._by_group.get(group):
+        if queue := self._queue(group):
             return queue
         told = _ONE_PARTITION.fullmatch(group)
-        queue = self._by_group.get(told["whole"]) if told else None
+        queue = self._queue(told["whole"]) if told else None
         return queue if told and queue and int(told["number"]) < queue.partitions else None
 
+    def _queue(self, group: str) -> Queue | None:
+        row = self._by_group.get(group)
+        return None if row is None else Queue(**dict(zip(_FIELDS, row, strict=True)))
 
-def group_owners() -> GroupOwners:
-    return GroupOwners(Queue.objects.only("id", "name", "topic", "tenant", "service_type", "partitions"))
+
+def group_owners(groups: Iterable[str] | None = None) -> GroupOwners:
+    """By all queues, or by those that groups of these names can be of: of ten thousand queues, a page's are few."""
+    rows = Queue.objects.order_by()
+    if groups is not None:
+        # No queue is called "": asked all the same where there are no others, a page asks as often whatever is on it.
+        names = {"", *(name for group in groups for name in _queue_names(group))}
+        rows = rows.alias(lower=Lower("name")).filter(lower__in=names)
+    return GroupOwners(rows.values_list(*_FIELDS))
 
 
-def list_groups(wanted: GroupFilter) -> list[ListedGroup]:
+def _queue_names(group: str) -> Iterator[str]:
+    """What a queue can be called, in lower case, that this is a group of: what stands between the service's type and
+    one of these words, which may be in a queue's name as well."""
+    for kind in ServiceType:
+        rest = group.removeprefix(f"{kind.value.lower()}_")
+        if rest != group:
+            yield from (rest[: word.start()] for word in _AFTER_QUEUE.finditer(rest))
+
+
+def _whole_group(row: tuple[Any, ...]) -> str:
+    _, name, tenant_id, service_type, *_ = row
+    return group_name(ServiceType.of(service_type), name, tenant_id, None)
+
+
+def list_groups(wanted: GroupFilter) -> list[GroupDescription]:
     """All that the filter leaves, by name, with one question to the provider."""
-    owners = group_owners()
+    owners = group_owners() if wanted.queue else None
     found = sorted(runtime.provider().admin().groups().values(), key=lambda one: one.name)
-    return [one for one in (_listed(group, owners) for group in found) if wanted.takes(one)]
+    return [one for one in found if wanted.takes(one, owners)]
 
 
-def groups_with_figures(groups: Sequence[ListedGroup]) -> list[GroupFigures]:
-    """How far these are, with two more questions however many they are. A group's partitions are those that it has
-    committed, and those that its members hold."""
+def groups_with_figures(groups: Sequence[GroupDescription]) -> list[GroupFigures]:
+    """How far these are and whose, with two more questions to the provider however many they are. A group's partitions
+    are those that it has committed, and those that its members hold."""
+    owners = group_owners([group.name for group in groups])
     admin = runtime.provider().admin()
     # Committed before end: a lag is then never too small to be true.
     committed = admin.committed_offsets({group.name: None for group in groups})
     places = {group.name: {*committed[group.name]}.union(*group.members.values()) for group in groups}
     described = describe_existing(admin, {place.topic for found in places.values() for place in found})
     known = {one.place: one for topic in described.values() for one in topic.partitions}
-    return [_figures(group, sorted(places[group.name]), committed[group.name], known) for group in groups]
+    return [
+        _figures(group, owners.owner(group.name), sorted(places[group.name]), committed[group.name], known)
+        for group in groups
+    ]
 
 
 def find_group(name: str) -> GroupFigures | None:
     """None where there is no such group; one that a queue's consumers would be in is there before they ever came."""
     found = runtime.provider().admin().groups().get(name)
-    listed = _listed(found or GroupDescription(name, {}), group_owners())
-    return groups_with_figures([listed])[0] if found or listed.queue else None
-
-
-def _listed(group: GroupDescription, owners: GroupOwners) -> ListedGroup:
-    return ListedGroup(group.name, group.members, owners.owner(group.name))
+    [figures] = groups_with_figures([found or GroupDescription(name, {})])
+    return figures if found or figures.queue else None
 
 
 def _figures(
-    group: ListedGroup,
+    group: GroupDescription,
+    queue: Queue | None,
     places: Iterable[ProviderPartition],
     committed: Mapping[ProviderPartition, int],
     known: Mapping[ProviderPartition, PartitionDescription],
@@ -140,4 +162,4 @@ def _figures(
         begins, ends = (one.beginning, one.end) if one else (None, None)
         return PartitionFigures(place, begins, ends, committed.get(place), holders.get(place))
 
-    return GroupFigures(group.name, group.members, group.queue, tuple(map(figures, places)))
+    return GroupFigures(group.name, group.members, queue, tuple(map(figures, places)))

@@ -46,7 +46,7 @@ def places_of(admin: QueueAdmin, topic: str, partitions: Iterable[int] | None) -
 
 
 def _places_of_queue(group: str) -> list[ProviderPartition]:
-    owner = group_owners().owner(group)
+    owner = group_owners([group]).owner(group)
     if owner is None:
         raise InvalidInput(f"group {group!r} has committed nothing; name the topic whose offsets to set")
     number = group.removeprefix(whole_queue_group(owner)).removeprefix("-")

@@ -12,7 +12,8 @@ from queueapi.cluster.models import Partition, ServiceInstance
 def services() -> QuerySet[ServiceInstance]:
     """Those that are there, and those that were lost and not seen again; each with how many `partitions` it has."""
     owned = Partition.objects.filter(owner=OuterRef("service_id")).order_by().values("owner")
-    count = Subquery(owned.annotate(count=Count("name")).values("count"), output_field=IntegerField())
+    # From the index alone: names would be looked up one by one.
+    count = Subquery(owned.annotate(count=Count("*")).values("count"), output_field=IntegerField())
     return ServiceInstance.objects.filter(Q(gone_at__isnull=True) | Q(is_lost=True)).annotate(
         partitions=Coalesce(count, 0)
     )

@@ -5,8 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 from typing import Final
 from uuid import UUID
+
+from django.db.models import Q
 
 from queueapi import runtime
 from queueapi.models import Queue
@@ -61,17 +64,23 @@ class TopicFilter:
             and self.text.lower() in name.lower()
         )
 
+    @property
+    def is_about_owners(self) -> bool:
+        """Whether whose a topic is decides on more than its line."""
+        return self.kind is not None or bool(self.queue) or self.tenant is not None
+
     def _is_named(self, queue: Queue) -> bool:
         return self.queue.lower() in (queue.name.lower(), str(queue.id))
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTopic:
-    """A topic's name, settings and owner: what is known without a look at its partitions."""
+    """A topic's name, settings and owner: what is known without a look at its partitions. The owner is None where it
+    was not needed yet."""
 
     name: str
     spec: TopicSpec
-    owner: TopicOwner
+    owner: TopicOwner | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +146,43 @@ def stream_of(queue: Queue) -> str:
     return TopicPartitionInfo(queue.topic, tenant_id=queue.tenant_id).full_topic_name
 
 
-def topic_owners() -> TopicOwners:
-    return TopicOwners(Queue.objects.only("id", "name", "topic", "tenant", "partitions", "dlq_topic", "state_topic"))
+def topic_owners(names: Iterable[str] | None = None) -> TopicOwners:
+    """By all queues, or by those that topics of these names can belong to: of ten thousand queues, a page's are few."""
+    queues = Queue.objects.only("id", "name", "topic", "tenant", "partitions", "dlq_topic", "state_topic")
+    if names is None:
+        return TopicOwners(queues)
+    # A topic's name begins with what its queue calls it.
+    begins = {part for name in names for part in accumulate(name.split("."), "{}.{}".format)}
+    called = Q(topic__in=begins) | Q(dlq_topic__in=begins) | Q(state_topic__in=begins)
+    return TopicOwners(queues.filter(called))
 
 
 def list_topics(wanted: TopicFilter) -> list[ListedTopic]:
     """All that the filter leaves, by name, with one question to the provider."""
-    owners = topic_owners()
     found = sorted(runtime.provider().admin().topics().items())
-    listed = (ListedTopic(name, spec, owners.owner(name)) for name, spec in found)
-    return [one for one in listed if wanted.takes(one.name, one.owner)]
+    if not wanted.is_about_owners:
+        return [ListedTopic(name, spec, None) for name, spec in found if wanted.text.lower() in name.lower()]
+    owners = topic_owners()
+    listed = ((name, spec, owners.owner(name)) for name, spec in found)
+    return [ListedTopic(name, spec, owner) for name, spec, owner in listed if wanted.takes(name, owner)]
 
 
 def topics_with_figures(topics: Sequence[ListedTopic]) -> list[TopicFigures]:
-    """These as they are, with one more question however many they are. One that was removed meanwhile is left out."""
+    """These as they are, with one more question however many they are, and another for whose they are where that is not
+    known. One that was removed meanwhile is left out."""
     described = _describe(one.name for one in topics)
-    return [TopicFigures(one.name, one.owner, described[one.name]) for one in topics if one.name in described]
+    unknown = [one.name for one in topics if one.owner is None]
+    owners = topic_owners(unknown) if unknown else TopicOwners(())
+    return [
+        TopicFigures(one.name, one.owner or owners.owner(one.name), described[one.name])
+        for one in topics
+        if one.name in described
+    ]
 
 
 def find_topic(name: str) -> TopicFigures | None:
     description = _describe([name]).get(name)
-    return None if description is None else TopicFigures(name, topic_owners().owner(name), description)
+    return None if description is None else TopicFigures(name, topic_owners([name]).owner(name), description)
 
 
 def _describe(names: Iterable[str]) -> Mapping[str, TopicDescription]:

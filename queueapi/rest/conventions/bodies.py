@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import IO, Any
 
+from django.http import HttpRequest
 from rest_framework import serializers
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
@@ -19,6 +20,9 @@ class BoundedJSONParser(JSONParser):
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
         most = config().rest.max_json_depth
+        if isinstance(stream, HttpRequest):
+            # Kept beside what is made of it: payloads are stored as they were sent.
+            _ = stream.body
         try:
             given = super().parse(stream, media_type, parser_context)
         except RecursionError:

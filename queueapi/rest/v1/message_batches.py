@@ -8,10 +8,13 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from rest_framework.exceptions import ParseError, ValidationError
+from rest_framework.request import Request
 
 from queueapi.actions.message_batches import MAX_BATCH, OutgoingMessage, check_outgoing
+from queueapi.config import config
 from queueapi.models import Queue, Tenant
 from queueapi.names import unknown_name
+from queueapi.rest.short_bodies import read_many
 from queuecore.errors import InvalidMessage
 from queuecore.messagetypes import MessageForm
 
@@ -19,10 +22,22 @@ _FIELDS: Final = {"tenant", "entity", "payload", "payload_base64"}
 
 
 def read_batch(
+    queue: Queue, request: Request, message_form: MessageForm | None, tenants: QuerySet[Tenant]
+) -> list[OutgoingMessage]:
+    """All of them, or ValidationError with what is wrong with each that is. With a form, JSON is encoded by it, else it
+    is as it was sent. They are of these tenants, which who sends them may know of."""
+    sent = None if message_form else read_many(request.body, config().rest.max_json_depth)
+    if sent is not None and not any(check_outgoing(queue, message) for message in sent):
+        if wrong := _unknown_tenants(sent, tenants):
+            raise ValidationError({"messages": wrong})
+        return sent
+    return _read_each(queue, request.data, message_form, tenants)
+
+
+def _read_each(
     queue: Queue, body: object, message_form: MessageForm | None, tenants: QuerySet[Tenant]
 ) -> list[OutgoingMessage]:
-    """All of them, or ValidationError with what is wrong with each that is. With a form, JSON is encoded by it. They
-    are of these tenants, which who sends them may know of."""
+    """One by one, where something is wrong with one or the other, or unusual."""
     if isinstance(body, dict) and (wrong_names := [name for name in body if name != "messages"]):
         raise ValidationError({name: [unknown_name("field", name, ["messages"])] for name in wrong_names})
     given = body.get("messages") if isinstance(body, dict) else None

@@ -176,7 +176,7 @@ class MessageRoutes:
         stored, 207 where the provider refused some: each result says which. With `dry_run`, where each would go."""
         queue = self.get_object()
         tenants = visible(requester_of(request), Tenant.objects.all())
-        messages = read_batch(queue, request.data, encoding_form(queue, request), tenants)
+        messages = read_batch(queue, request, encoding_form(queue, request), tenants)
         if is_dry_run(request):
             return Response(ChangePlanSerializer(plan_batch(queue, messages)).data)
         outcomes = publish_batch(queue, messages)

@@ -15,6 +15,7 @@ from queueapi.actions.pauses import pause_queue, resume_queue
 from queueapi.actions.queue_checks import check_fields
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import ensure_system_tenant
+from queueapi.config import config
 from queueapi.models import Queue
 from queueapi.rest import pagination
 from queueapi.rest.actors import actor_of
@@ -22,6 +23,7 @@ from queueapi.rest.conventions.dry_runs import ChangePlanSerializer, is_dry_run,
 from queueapi.rest.conventions.idempotency import leaves_the_database
 from queueapi.rest.conventions.views import Conventional
 from queueapi.rest.permissions import Access, Need, requester_of
+from queueapi.rest.short_bodies import read_one
 from queueapi.rest.tenancy import OnlyVisible
 from queueapi.rest.v1 import queue_serializers as shapes
 from queueapi.rest.v1.messages import ENCODE_AS, MessageRoutes, encoding_form
@@ -124,6 +126,9 @@ class QueueViewSet(
         message = _given(PublishSerializer, request).validated_data
         if "payload" in message and (form := encoding_form(queue, request)):
             message["data"] = form.from_json(message["payload"])
+        elif sent := read_one(request.body, config().rest.max_json_depth):
+            # As it was sent, not as Python would write it.
+            message["data"] = sent[0].data
         if is_dry_run(request):
             plan = plan_message(queue, message["tenant"], message["entity"], message["data"])
             return Response(ChangePlanSerializer(plan).data)
