@@ -1,13 +1,16 @@
 """Isolation requests, with what lists and pages tell of them."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
+from queueapi.choices import IsolationState
 from queueapi.cluster.models import Partition
 from queueapi.models import ConsumerStanding, IsolationRequest, OperationLogEntry, Queue
 from queuecore.topics import SYSTEM_TENANT
+
+NOT_CARRIED_OUT: Final = (IsolationState.REQUESTED, IsolationState.REFUSED, IsolationState.RETIRED)
 
 
 def isolation_requests() -> QuerySet[IsolationRequest]:
@@ -22,6 +25,12 @@ def isolated_queues(request: IsolationRequest) -> list[Queue]:
     names = {name.lower() for name in request.queue_names}
     rows = Queue.objects.filter(tenant=request.tenant_id).select_related("tenant", "successor").order_by("name")
     return [queue for queue in rows if queue.name.lower() in names]
+
+
+def isolation_of(queue: Queue) -> IsolationRequest | None:
+    """The request that made the queue a tenant's own, if one did."""
+    carried_out = IsolationRequest.objects.filter(tenant=queue.tenant_id).exclude(state__in=NOT_CARRIED_OUT)
+    return next((one for one in carried_out if queue.name.lower() in {name.lower() for name in one.queue_names}), None)
 
 
 def shared_twin(queue: Queue) -> Queue | None:

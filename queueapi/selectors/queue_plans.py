@@ -15,7 +15,7 @@ from queueapi.models import DeadLetter, Queue, Replay, Tenant
 from queueapi.plans import all_groups
 from queueapi.queue_topics import topics_to_remove
 from queueapi.selectors.consumers import consumers_of, pauses_of
-from queueapi.selectors.isolation import shared_twin
+from queueapi.selectors.isolation import isolation_of, shared_twin
 from queueapi.selectors.queue_operations import is_being_provisioned
 from queuecore.consuming.handlers import find_handler
 from queuecore.errors import QueueError
@@ -75,7 +75,7 @@ def plan_drain(queue: Queue, to: Queue | None = None) -> QueuePlan:
             f"queue {queue.name} is {queue.state_choice.label.lower()}, and only active ones are drained"
         )
     plan.why_not.extend(_ties(queue, plan.forwarders, to))
-    plan.warnings.extend(_slow(queue, plan))
+    plan.warnings.extend([*_slow(queue, plan), *_overtaking(queue)])
     if to is not None:
         plan.warnings.append(
             f"what is published meanwhile goes to {to.name}, and may be handled there before what still waits here"
@@ -101,6 +101,7 @@ def plan_deletion(queue: Queue, move_to: Queue | None = None, *, discard_letters
         )
     if move_to is None:
         plan.warnings.extend(_slow(queue, plan))
+    plan.warnings.extend(_overtaking(queue))
     return plan
 
 
@@ -152,11 +153,8 @@ def _ties(queue: Queue, forwarders: list[str], successor: Queue | None) -> Itera
         yield f"handlers of {', '.join(forwarders)} send to it; change or delete those queues first"
     if predecessors := sorted(queue.predecessors.values_list("name", flat=True)):
         yield f"{', '.join(predecessors)} is drained or moved to it; wait for the end, or activate that queue"
-    if (twin := shared_twin(queue)) is not None and queue.state in ROUTED_QUEUE_STATES:
-        yield (
-            f"messages of its tenant would go to {twin.name} of the system at once, before those that are left here "
-            "are handled; end the isolation instead, which keeps their order"
-        )
+    if queue.state in ROUTED_QUEUE_STATES and (isolation := isolation_of(queue)) is not None:
+        yield f"its tenant is isolated by it; end that isolation instead ({isolation.pk}), which keeps their order"
     if returning := Tenant.objects.filter(pauses__queue=queue, pauses__operation__isnull=False).first():
         yield f"messages of tenant {returning.name} are just returning to it from its own queue; wait for the end"
     if is_being_provisioned(queue):
@@ -181,6 +179,14 @@ def _replays(queue: Queue) -> Iterator[str]:
     into = Q(target=queue) | Q(target__isnull=True, letters__queue=queue)
     if number := under_way.filter(into).distinct().count():
         yield f"{number} replay{'s send' if number > 1 else ' sends'} letters to it; wait for the end, or cancel"
+
+
+def _overtaking(queue: Queue) -> Iterator[str]:
+    if queue.state == QueueState.ACTIVE and (twin := shared_twin(queue)) is not None:
+        yield (
+            f"its tenant's messages go to {twin.name} of the system at once, and may be handled there before those "
+            "that are left here"
+        )
 
 
 def _slow(queue: Queue, plan: QueuePlan) -> Iterator[str]:

@@ -237,7 +237,7 @@ def test_order_is_kept_from_whoever_would_go_another_way(installation) -> None:
         create_queue(SYSTEM, installation.tenant, name="telemetry", topic="mine", handler="log")
     own = isolated(installation.tenant, installation.queue)
     for end in (drain_queue, delete_queue):
-        with pytest.raises(NotRemovable, match="end the isolation instead"):
+        with pytest.raises(NotRemovable, match="end that isolation instead"):
             end(SYSTEM, own)
 
 

@@ -24,6 +24,7 @@ from queueapi.choices import Role
 from queueapi.models import ApiToken
 from queueapi.rest.conventions import rates
 from queueapi.rest.short_way import Asked, answer_shortly
+from tests.integration.queue_kit import isolated
 from tests.people import bearer, person, token_of
 from tests.rest_kit import World, messages_in
 
@@ -167,10 +168,10 @@ def test_who_may_not_is_left_to_the_long_way(installation, secret) -> None:
 
 def test_a_tenants_token_reaches_its_own_queue_before_the_systems(installation) -> None:
     tenant = installation.tenant
-    create_queue(SYSTEM, tenant, name="Telemetry", topic="own", handler="log")
+    isolated(tenant, installation.queue)
     token = token_of(person("ada.l", Role.TENANT_ADMIN, tenant), ["messages:write"], tenant=tenant)[1]
     answer = shortly(token, one(installation), "TELEMETRY")
-    assert json.loads(answer.content)["topic"].startswith(f"own.isolated.{tenant.id}")
+    assert json.loads(answer.content)["topic"].startswith(f"telemetry.isolated.{tenant.id}")
     assert shortly(token, one(installation), str(installation.queue.id)).status_code == 201
 
 
