@@ -102,14 +102,14 @@ class IsolationRequestViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelV
 
     @extend_schema(
         summary="Refuse a request",
-        request=wire.RefusalSerializer,
+        request=wire.IsolationRefusalSerializer,
         responses={200: wire.IsolationRequestSerializer, **REFUSED},
     )
     @action(detail=True, methods=["post"])
     @rehearsed
     def refuse(self, request: Request, **_: Any) -> Response:
         """Decide against it, and say why."""
-        found, asked = self.get_object(), self._checked(wire.RefusalSerializer, request)
+        found, asked = self.get_object(), self._checked(wire.IsolationRefusalSerializer, request)
         return Response(self._told(actions.refuse_request(actor_of(request), found, asked["comment"])))
 
     @extend_schema(

@@ -71,7 +71,7 @@ class ApprovalSerializer(StrictSerializer):
     comment = serializers.CharField(max_length=500, required=False, default="", allow_blank=True)
 
 
-class RefusalSerializer(StrictSerializer):
+class IsolationRefusalSerializer(StrictSerializer):
     comment = serializers.CharField(max_length=500, help_text="For whoever asked.")
 
 
