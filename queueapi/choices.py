@@ -180,14 +180,14 @@ STANDING_QUEUE_STATES: Final = (QueueState.HANDING_OVER, *CONSUMED_QUEUE_STATES)
 ENDING_QUEUE_STATES: Final = (QueueState.DRAINING, QueueState.DELETING)
 FINAL_REBALANCE_STATES: Final = (RebalanceState.DONE, RebalanceState.FAILED, RebalanceState.CANCELLED)
 TENANT_ROLES: Final = (Role.TENANT_ADMIN, Role.TENANT_VIEWER)
-# A tenant has one request at a time that is decided on or carried out.
-OPEN_ISOLATION_STATES: Final = (
-    IsolationState.REQUESTED,
+CARRIED_OUT_ISOLATION_STATES: Final = (
     IsolationState.APPROVED,
     IsolationState.PROVISIONING,
     IsolationState.HANDING_OVER,
     IsolationState.RETIRING,
 )
+# A tenant has one request at a time that is decided on or carried out.
+OPEN_ISOLATION_STATES: Final = (IsolationState.REQUESTED, *CARRIED_OUT_ISOLATION_STATES)
 PAUSABLE_OPERATION_STATES: Final = (OperationState.PENDING, OperationState.RUNNING)
 # From each state, the states that may follow it. Given back by a replay that did not send it, a letter is open again.
 # One that was sent, and opened again before its outcome came, still hears that. One that failed again lives on as the

@@ -27,11 +27,13 @@ Partitions = tuple[TopicPartitionInfo, ...]
 class _Known:
     """One table's queues, by name. Only what is asked for is made: of thousands of queues few are sent to."""
 
-    def __init__(self, table: RoutingTable) -> None:
+    def __init__(self, table: RoutingTable, before: "_Known | None" = None) -> None:
         self.version = table.version
         self.hash = hash_function(table.hash_name)
         self._queues = {(key.tenant.int, key.queue.lower()): (key, queue) for key, queue in table.queues.items()}
-        self._names = {(key.tenant.int, queue.topic): key.queue.lower() for key, queue in table.queues.items()}
+        # Those that have gone as well: what was addressed to them is sent where their names lead now.
+        self.names_of_topics: dict[tuple[int, str], str] = {} if before is None else {**before.names_of_topics}
+        self.names_of_topics |= {(key.tenant.int, one.topic): key.queue.lower() for key, one in table.queues.items()}
         self._made: dict[tuple[int, str], Partitions] = {}
 
     def find(self, owners: Iterable[UUID], name: str) -> Partitions | None:
@@ -51,9 +53,9 @@ class _Known:
         tenant's own, else those that the queue has now. None at all where it is addressed to no queue."""
         info, message = addressed
         owner = info.tenant_id or SYSTEM_TENANT
-        if (name := self._names.get((owner.int, info.topic))) is None:
+        if (name := self.names_of_topics.get((owner.int, info.topic))) is None:
             return ()
-        owners = (owner,) if owner != SYSTEM_TENANT else (*_tenant_of(message), SYSTEM_TENANT)
+        owners = (owner, SYSTEM_TENANT) if owner != SYSTEM_TENANT else (*_tenant_of(message), SYSTEM_TENANT)
         infos = self.find(owners, name) or ()
         # Topics of other layouts, as those of letters, are no queue's.
         return infos if infos and infos[0].use_internal_partition == info.use_internal_partition else ()
@@ -74,7 +76,7 @@ class QueueAddresses:
 
     def use(self, table: RoutingTable) -> None:
         """Answer by this one from now on."""
-        self._under_way.follow(table.version, _Known(table))
+        self._under_way.follow(table.version, _Known(table, self._known))
 
     def is_over(self, version: int) -> bool:
         """Whether nothing that was addressed by another version is under way."""

@@ -42,10 +42,15 @@ def store_isolated_queues(actor: Actor, request: IsolationRequest, operation: Op
     """Record the queues that were asked for, for the operation to create. InvalidInput and NotChangeable say what
     stands in the way by now."""
     made = _made(request.tenant, request.queues)
+    shared = Queue.objects.select_for_update().filter(tenant=SYSTEM_TENANT, name__in=[queue.name for queue in made])
+    if len(list(shared.values_list("pk"))) < len(made):
+        raise NotChangeable("one of the shared queues has just been deleted; look again")
+    # Not the shared queue's options, which are the installation's: its tenant reads this.
+    told = [name for name in CHANGEABLE if name != "handler_options"]
     for queue in made:
         queue.operation = operation
         _store(queue)
-        after = shown_fields(queue, ("name", "topic", "partitions", *CHANGEABLE))
+        after = shown_fields(queue, ("name", "topic", "partitions", *told))
         after["topics"] = sorted(queue.topic_names())
         audit(actor, "create", "queue", queue.pk, tenant_id=queue.tenant_id, after=after)
     return made

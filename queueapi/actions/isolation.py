@@ -11,10 +11,10 @@ from django.utils import timezone
 from queueapi.actions.actor import Actor, audit
 from queueapi.actions.isolated_queues import Asked, check_asked, store_isolated_queues
 from queueapi.actions.operations import start_operation
-from queueapi.choices import IsolationState, QueueState
+from queueapi.choices import CARRIED_OUT_ISOLATION_STATES, IsolationState, QueueState
 from queueapi.errors import NotAllowed, NotChangeable
-from queueapi.models import IsolationComment, IsolationRequest, Operation, Tenant
-from queueapi.selectors.isolation import isolated_queues
+from queueapi.models import IsolationComment, IsolationRequest, Operation, Queue, Tenant
+from queueapi.selectors.isolation import isolated_queues, isolation_of
 from queueapi.selectors.queue_operations import ISOLATE, RETURN
 from queueapi.selectors.queue_plans import undecided_letters
 
@@ -101,19 +101,26 @@ def withdraw_request(actor: Actor, request: IsolationRequest) -> IsolationReques
 
 
 def retry_request(actor: Actor, request: IsolationRequest) -> IsolationRequest:
-    """Carry out what has failed, from where that was. NotChangeable where it has not; InvalidInput as for approval."""
+    """Carry out what has failed, or what nobody carries out any more, from where that was. NotChangeable where it is
+    under way or over; InvalidInput as for approval."""
     with transaction.atomic():
-        request = _locked(request, IsolationState.FAILED)
-        there = isolated_queues(request)
-        _audit(actor, "retry", request, before={"error": request.error})
-        if not there:
-            _begin(actor, request)
-        elif any(queue.state == QueueState.HANDING_OVER for queue in there):
-            _start(actor, request, ISOLATE, IsolationState.HANDING_OVER, ISOLATION_STEPS)
-        else:
-            params = request.operation.params if request.operation else {}
-            discards = bool(params.get("discard_letters"))
+        request = _locked(request, IsolationState.FAILED, *CARRIED_OUT_ISOLATION_STATES)
+        before = request.operation
+        if before is not None and not before.state_choice.is_final:
+            raise NotChangeable(f"operation {before.pk} carries it out; wait for its end")
+        there = _still_its(request)
+        _audit(actor, "retry", request, before={"state": request.state, "error": request.error})
+        if before is not None and before.kind == RETURN:
+            discards = bool(before.params.get("discard_letters"))
             _start(actor, request, RETURN, IsolationState.RETIRING, _return_steps(request), discard_letters=discards)
+        elif not there:
+            request.cut = {}
+            _save(request, "cut")
+            _begin(actor, request)
+        else:
+            is_routed = any(queue.state == QueueState.HANDING_OVER for queue in there)
+            state = IsolationState.HANDING_OVER if is_routed else IsolationState.APPROVED
+            _start(actor, request, ISOLATE, state, ISOLATION_STEPS)
     return request
 
 
@@ -125,6 +132,8 @@ def return_to_shared(actor: Actor, request: IsolationRequest, *, discard_letters
         there = isolated_queues(request)
         if not there or any(queue.state != QueueState.ACTIVE for queue in there):
             raise NotChangeable("its queues are not all active; wait until what is done to them has ended")
+        if ending := sorted(other.name for queue in there for other in queue.predecessors.all()):
+            raise NotChangeable(f"{', '.join(ending)} is drained or moved to its queues; wait for the end of that")
         letters = sum(map(undecided_letters, there))
         if letters and not discard_letters:
             raise NotChangeable(
@@ -137,7 +146,8 @@ def return_to_shared(actor: Actor, request: IsolationRequest, *, discard_letters
 
 
 def _record(actor: Actor, tenant: Tenant, queues: Sequence[Asked], reason: str) -> IsolationRequest:
-    asked, tenant = [dict(one) for one in queues], Tenant.objects.select_related("profile").get(pk=tenant.pk)
+    tenant = Tenant.objects.select_for_update(of=("self",)).select_related("profile").get(pk=tenant.pk)
+    asked = [dict(one) for one in queues]
     check_asked(tenant, asked)
     request = IsolationRequest(
         tenant=tenant, queues=asked, reason=reason, requested_by=actor.user, requested_by_name=actor.name
@@ -184,6 +194,9 @@ def _start(
     for queue in isolated_queues(request):
         queue.operation = operation
         queue.save(update_fields=["operation"])
+    if request.operation is not None:
+        # What an earlier one held back is this one's to let go.
+        request.operation.holds.update(operation=operation)
     request.operation, request.state, request.error = operation, state, ""
     with _one_at_a_time(request.tenant):
         _save(request, "operation", "state", "error")
@@ -201,6 +214,16 @@ def _one_at_a_time(tenant: Tenant) -> Iterator[None]:
         ) from error
 
 
+def _still_its(request: IsolationRequest) -> list[Queue]:
+    """Its queues. NotChangeable where another request has made queues of these names since."""
+    there = isolated_queues(request)
+    for queue in there:
+        isolation = isolation_of(queue)
+        if isolation is not None and isolation.pk != request.pk:
+            raise NotChangeable(f"request {isolation.pk} has its queues by now; ask anew instead")
+    return there
+
+
 def _return_steps(request: IsolationRequest) -> int:
     return RETURN_STEPS + len(request.queues)
 
@@ -215,6 +238,8 @@ def _decide(request: IsolationRequest, state: IsolationState, user: User | None,
 
 def _locked(request: IsolationRequest, *states: IsolationState) -> IsolationRequest:
     """As it is now, and nobody else changes it. NotChangeable in another state than these."""
+    # The tenant first, as whoever deletes it.
+    list(Tenant.objects.select_for_update().filter(pk=request.tenant_id).values_list("pk"))
     rows = IsolationRequest.objects.select_for_update(of=("self",)).select_related("tenant__profile", "operation")
     found = rows.get(pk=request.pk)
     if states and found.state not in states:

@@ -8,11 +8,13 @@ from django.db.models import F
 
 from queueapi.actions.actor import Actor, audit
 from queueapi.actions.isolated_queues import shared_queue
-from queueapi.actions.pauses import let_go_of_tenants
+from queueapi.actions.operations import lock_ours
+from queueapi.actions.pauses import let_go_of_tenants, pause_queue
 from queueapi.actions.queue_ends import asker_of
 from queueapi.choices import IsolationState, OperationState, QueueState
-from queueapi.models import IsolationRequest, Operation, Queue
+from queueapi.models import IsolationRequest, Operation, Pause, Queue
 from queueapi.routing import tell_producers
+from queueapi.selectors.isolation import shared_twin
 
 _STEP: Final = {
     IsolationState.PROVISIONING: (IsolationState.APPROVED,),
@@ -57,8 +59,10 @@ def record_cut(operation: Operation, cut: Mapping[str, Mapping[int, int]]) -> No
 def end_handover(operation: Operation) -> None:
     """Let its queues be consumed."""
     with transaction.atomic():
-        handing_over = Queue.objects.filter(operation=operation, state=QueueState.HANDING_OVER)
-        handing_over.update(state=QueueState.ACTIVE)
+        for queue in Queue.objects.filter(operation=operation, state=QueueState.HANDING_OVER).select_related("tenant"):
+            _keep_paused(operation, queue)
+            queue.state = QueueState.ACTIVE
+            queue.save(update_fields=["state"])
         _become(operation, IsolationState.ACTIVE)
 
 
@@ -95,8 +99,9 @@ def fail_request(operation: Operation, why: str) -> None:
 
 
 def _become(operation: Operation, state: IsolationState, error: str = "") -> None:
-    """Nothing changes where that step was made before."""
+    """Nothing changes where that step was made before. NoLongerOurs."""
     with transaction.atomic():
+        lock_ours(operation)
         rows = IsolationRequest.objects.select_for_update().filter(operation=operation, state__in=_STEP[state])
         for request in rows:
             before, request.state, request.error = request.state, state, error
@@ -109,8 +114,14 @@ def _become(operation: Operation, state: IsolationState, error: str = "") -> Non
             audit(actor, "step", "isolation_request", request.pk, tenant_id=request.tenant_id, **told)
 
 
+def _keep_paused(operation: Operation, queue: Queue) -> None:
+    """Whoever has paused the tenant in the shared queue means its messages, wherever they are."""
+    if (twin := shared_twin(queue)) is not None:
+        for pause in Pause.objects.filter(queue=twin, tenant=queue.tenant, operation=None):
+            pause_queue(asker_of(operation), queue, reason=pause.reason)
+
+
 def _may_go_on(operation: Operation) -> bool:
     """Its queues and the operation itself are locked, in this order as everywhere."""
     list(Queue.objects.select_for_update().filter(operation=operation).values_list("pk"))
-    state = Operation.objects.select_for_update().values_list("state", flat=True).get(pk=operation.pk)
-    return state != OperationState.CANCELLING
+    return lock_ours(operation) != OperationState.CANCELLING

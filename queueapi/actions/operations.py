@@ -10,13 +10,19 @@ from django.utils import timezone
 
 from queueapi.actions.actor import Actor, audit
 from queueapi.choices import PAUSABLE_OPERATION_STATES, OperationState
-from queueapi.errors import AlreadyFinal, InvalidInput
+from queueapi.errors import AlreadyFinal, InvalidInput, NotAllowed
 from queueapi.models import Operation, OperationLogEntry
-from queueapi.selectors.queue_operations import why_beyond_return
+from queueapi.selectors.queue_operations import HANDOVERS, why_beyond_return
 from queueapi.selectors.rebalances import REBALANCE
 from queueapi.wakeups import wake_operation
 
 LEASE = timedelta(seconds=30)
+
+
+class NoLongerOurs(Exception):
+    """Another runner has taken the operation over, or it is over."""
+
+
 WAKE_AGAIN_AFTER = timedelta(seconds=15)
 
 
@@ -75,6 +81,15 @@ def extend_lease(operation: Operation) -> bool:
     return held.update(lease_expires_at=timezone.now() + LEASE) == 1
 
 
+def lock_ours(operation: Operation) -> OperationState:
+    """Its state, which nobody changes until the end of the transaction. NoLongerOurs."""
+    ours = Operation.objects.select_for_update().filter(id=operation.id, lease_owner=operation.lease_owner)
+    found = ours.values_list("state", flat=True).first()
+    if found is None or OperationState(found).is_final:
+        raise NoLongerOurs
+    return OperationState(found)
+
+
 def record_progress(operation: Operation, done: int) -> bool:
     """Say how far it is. False: it is no longer this owner's, who must stop at once."""
     held = Operation.objects.filter(id=operation.id, lease_owner=operation.lease_owner)
@@ -105,6 +120,7 @@ def cancel_operation(actor: Actor, operation_id: UUID) -> Operation:
     """Ask for the end. What runs stops at its next step; what never ran ends at once. AlreadyFinal if over."""
     with transaction.atomic():
         operation = _unfinished(operation_id, "cancel")
+        _check_theirs(actor, operation)
         if why := why_beyond_return(operation):
             raise AlreadyFinal(f"{why}; that cannot be taken back any more")
         before = operation.state
@@ -123,6 +139,9 @@ def pause_operation(actor: Actor, operation_id: UUID) -> Operation:
         operation = _unfinished(operation_id, "pause")
         if operation.state == OperationState.CANCELLING:
             raise AlreadyFinal("this operation is being cancelled; there is nothing to pause")
+        _check_theirs(actor, operation)
+        if operation.kind in HANDOVERS and (why := why_beyond_return(operation)):
+            raise InvalidInput(f"{why}; it cannot wait there")
         if operation.kind == REBALANCE:
             # It is only followed here.
             raise InvalidInput("a rebalance cannot be paused, the cluster goes on with it; cancel it instead")
@@ -162,6 +181,12 @@ def wake_stale_operations() -> int:
 
 def _audit(actor: Actor, action: str, operation: Operation, before: dict[str, Any], after: dict[str, Any]) -> None:
     audit(actor, action, "operation", operation.id, tenant_id=operation.tenant_id, before=before, after=after)
+
+
+def _check_theirs(actor: Actor, operation: Operation) -> None:
+    """NotAllowed for a tenant's people, who ask for isolation and do not decide on it."""
+    if actor.tenant_id is not None and operation.kind in HANDOVERS:
+        raise NotAllowed("administrators decide on isolation; tell them by a comment on the request")
 
 
 def _unfinished(operation_id: UUID, verb: str) -> Operation:

@@ -9,6 +9,7 @@ from django.db.models import F
 from queueapi.actions.actor import Actor, audit
 from queueapi.errors import InvalidInput
 from queueapi.models import Operation, Pause, Queue, Tenant
+from queueapi.selectors.queue_operations import is_being_handed_over
 
 LONGEST_REASON = 500
 
@@ -20,6 +21,8 @@ def pause_queue(
     stays as it is, with the first reason. InvalidInput says what to enter instead."""
     _check_target(queue, tenant, partition)
     reason = _check_reason(reason)
+    if actor.tenant_id is not None and is_being_handed_over(queue):
+        raise InvalidInput(f"queue {queue.name}: its messages are just handed over, and others wait for that")
     with transaction.atomic():
         locked = Queue.objects.select_for_update().filter(pk=queue.pk)
         list(locked.values_list("pk"))

@@ -14,6 +14,7 @@ from django.db import transaction
 from queueapi import runtime
 from queueapi.actions.actor import Actor
 from queueapi.actions.operations import (
+    NoLongerOurs,
     claim_operation,
     finish_operation,
     log_operation,
@@ -36,10 +37,6 @@ logger = logging.getLogger(__name__)
 TRY_AGAIN: Final = timedelta(seconds=5)
 
 _STEPS: Final = 3
-
-
-class NoLongerOurs(Exception):
-    """Another runner has taken the operation over."""
 
 
 def start_provisioning(actor: Actor, queue: Queue, why: str) -> Operation:

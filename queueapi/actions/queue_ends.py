@@ -11,7 +11,7 @@ from queueapi.choices import OperationState, QueueState
 from queueapi.errors import NotRemovable, QueueNotActive
 from queueapi.models import LetterEpoch, Operation, Queue, Replay
 from queueapi.routing import tell_producers
-from queueapi.selectors.queue_operations import DELETE, DRAIN, operation_under_way
+from queueapi.selectors.queue_operations import DELETE, DRAIN, RETURN, operation_under_way
 from queueapi.selectors.queue_plans import QueuePlan, plan_deletion, plan_drain
 
 # Of a deletion, beside its messages: consumers leave, topics go, the row goes.
@@ -47,6 +47,11 @@ def activate_queue(actor: Actor, queue: Queue) -> Queue:
             )
             raise QueueNotActive(
                 f"queue {queue.name} is {queue.state_choice.label.lower()}: {why}; nothing was changed"
+            )
+        if queue.operation is not None and queue.operation.kind == RETURN:
+            raise QueueNotActive(
+                f"messages of queue {queue.name} go to the shared queue of that name, in their order; let that end, "
+                "and isolate the tenant again"
             )
         under_way = operation_under_way(queue)
         if under_way is not None and under_way.state != OperationState.CANCELLING:

@@ -18,6 +18,7 @@ from queueapi.handlers import handler_timeout_ms
 from queueapi.models import Queue, Tenant
 from queueapi.queue_topics import topics_of
 from queueapi.selectors.isolation import shared_twin
+from queueapi.selectors.queue_operations import is_being_handed_over
 
 # What the provider is to know of.
 _PROVISIONED: Final = frozenset(
@@ -67,12 +68,18 @@ def change_queue(actor: Actor, queue: Queue, *, seen: int | None = None, **chang
         names = [name for name in CHANGEABLE if getattr(before, name) != getattr(changed, name)]
         _check_state(before, names)
         check_change(changed, names)
+        is_handed_over = is_being_handed_over(before)
+        if is_handed_over and _PROVISIONED & set(names):
+            raise QueueNotActive(
+                f"queue {before.name}: its tenant is just being isolated or returns; change its topics after that"
+            )
         if names:
             changed.version = before.version + 1
             changed.save(update_fields=[*names, "version"])
             told = {"before": shown_fields(before, names), "after": shown_fields(changed, names)}
             audit(actor, "change", "queue", queue.pk, tenant_id=changed.only_tenant_id, **told)
-        if changed.state not in ENDING_QUEUE_STATES and (_PROVISIONED & set(names) or _lacks_something(changed)):
+        is_settled = not is_handed_over and changed.state not in ENDING_QUEUE_STATES
+        if is_settled and (_PROVISIONED & set(names) or _lacks_something(changed)):
             start_provisioning(actor, changed, "Change the topics of queue")
     return _as_it_is(changed)
 

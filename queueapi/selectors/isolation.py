@@ -29,8 +29,18 @@ def isolated_queues(request: IsolationRequest) -> list[Queue]:
 
 def isolation_of(queue: Queue) -> IsolationRequest | None:
     """The request that made the queue a tenant's own, if one did."""
-    carried_out = IsolationRequest.objects.filter(tenant=queue.tenant_id).exclude(state__in=NOT_CARRIED_OUT)
+    rows = IsolationRequest.objects.filter(tenant=queue.tenant_id).exclude(state__in=NOT_CARRIED_OUT)
+    # One that has failed may have been followed by another.
+    carried_out = sorted(rows, key=lambda one: one.state == IsolationState.FAILED)
     return next((one for one in carried_out if queue.name.lower() in {name.lower() for name in one.queue_names}), None)
+
+
+def isolated_from(queue: Queue) -> list[str]:
+    """The tenants whose isolation from this shared queue is carried out, or was."""
+    if queue.only_tenant_id is not None:
+        return []
+    owns = Queue.objects.filter(name__iexact=queue.name, service_type=queue.service_type).exclude(pk=queue.pk)
+    return sorted(own.tenant.name for own in owns.select_related("tenant") if isolation_of(own) is not None)
 
 
 def shared_twin(queue: Queue) -> Queue | None:

@@ -11,6 +11,9 @@ DELETE: Final = "delete_queue"
 ISOLATE: Final = "isolate_tenant"
 RETURN: Final = "return_tenant"
 
+# Of a tenant's queues: their rows are what the operation goes by.
+HANDOVERS: Final = (ISOLATE, RETURN)
+
 # From where each goes on to its end, whatever happens: a state of its queues.
 _BEYOND_RETURN: Final = {
     DELETE: (QueueState.DELETING,),
@@ -34,6 +37,12 @@ def why_beyond_return(operation: Operation) -> str:
     states = _BEYOND_RETURN.get(operation.kind, ())
     is_beyond = bool(states) and Queue.objects.filter(operation=operation, state__in=states).exists()
     return _WHY_BEYOND[operation.kind] if is_beyond else ""
+
+
+def is_being_handed_over(queue: Queue) -> bool:
+    """Whether its tenant's messages are on their way into it, or out of it."""
+    under_way = operation_under_way(queue)
+    return under_way is not None and under_way.kind in HANDOVERS
 
 
 def operation_under_way(queue: Queue) -> Operation | None:

@@ -9,14 +9,14 @@ from django.db.models import Q
 
 from queueapi.backlog import messages_left
 from queueapi.change_plans import NOTHING, Change
-from queueapi.choices import FINAL_OPERATION_STATES, ROUTED_QUEUE_STATES, LetterState, QueueState
+from queueapi.choices import FINAL_OPERATION_STATES, LetterState, QueueState
 from queueapi.handler_options import SendsToQueues
 from queueapi.models import DeadLetter, Queue, Replay, Tenant
 from queueapi.plans import all_groups
 from queueapi.queue_topics import topics_to_remove
 from queueapi.selectors.consumers import consumers_of, pauses_of
-from queueapi.selectors.isolation import isolation_of, shared_twin
-from queueapi.selectors.queue_operations import is_being_provisioned
+from queueapi.selectors.isolation import isolated_from, isolation_of, shared_twin
+from queueapi.selectors.queue_operations import is_being_handed_over, is_being_provisioned
 from queuecore.consuming.handlers import find_handler
 from queuecore.errors import QueueError
 from queuecore.topics import MAIN_QUEUE, SYSTEM_TENANT, ServiceType
@@ -94,6 +94,8 @@ def plan_deletion(queue: Queue, move_to: Queue | None = None, *, discard_letters
         plan.why_not.append(f"{queue.name} of the system takes what finds no other queue, and stays; drain it instead")
     plan.why_not.extend(_ties(queue, plan.forwarders, move_to))
     plan.why_not.extend(_replays(queue))
+    if names := isolated_from(queue):
+        plan.why_not.append(f"{', '.join(names)} have queues of their own instead of it; have them return to it first")
     if plan.letters and not discard_letters:
         plan.why_not.append(
             f"{plan.letters:,} of its dead letters are open or being replayed; replay or discard them, or let them be "
@@ -153,7 +155,9 @@ def _ties(queue: Queue, forwarders: list[str], successor: Queue | None) -> Itera
         yield f"handlers of {', '.join(forwarders)} send to it; change or delete those queues first"
     if predecessors := sorted(queue.predecessors.values_list("name", flat=True)):
         yield f"{', '.join(predecessors)} is drained or moved to it; wait for the end, or activate that queue"
-    if queue.state in ROUTED_QUEUE_STATES and (isolation := isolation_of(queue)) is not None:
+    if is_being_handed_over(queue):
+        yield "its tenant is just being isolated, or returns to the shared queue; wait until that operation is over"
+    elif (isolation := isolation_of(queue)) is not None:
         yield f"its tenant is isolated by it; end that isolation instead ({isolation.pk}), which keeps their order"
     if returning := Tenant.objects.filter(pauses__queue=queue, pauses__operation__isnull=False).first():
         yield f"messages of tenant {returning.name} are just returning to it from its own queue; wait for the end"

@@ -19,18 +19,19 @@ from queueapi.actions.isolation import (
     return_to_shared,
     withdraw_request,
 )
+from queueapi.actions.isolation_steps import begin_return, end_return, give_return_up
 from queueapi.actions.messages import publish_message
-from queueapi.actions.operations import cancel_operation
-from queueapi.actions.pauses import resume_queue
-from queueapi.actions.queue_ends import delete_queue, drain_queue
-from queueapi.actions.queues import create_queue
+from queueapi.actions.operations import NoLongerOurs, cancel_operation, claim_operation, pause_operation
+from queueapi.actions.pauses import pause_queue, resume_queue
+from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
+from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenant_profiles import create_profile
 from queueapi.actions.tenant_removal import delete_tenant
 from queueapi.actions.tenants import change_tenant
 from queueapi.choices import IsolationState, OperationState, QueueState, Role
 from queueapi.cluster.models import Partition
 from queueapi.cluster.store import DatabaseStore
-from queueapi.errors import AlreadyFinal, InvalidInput, NotAllowed, NotChangeable, NotRemovable
+from queueapi.errors import AlreadyFinal, InvalidInput, NotAllowed, NotChangeable, NotRemovable, QueueNotActive
 from queueapi.models import AuditEntry, ConsumerStanding, IsolationRequest, Operation, Pause, Queue
 from queuecore.errors import ProviderUnavailable
 from queuecore.testing.waiting import wait_until
@@ -46,7 +47,7 @@ from tests.integration.queue_kit import (
     stored,
 )
 from tests.letters import make_letter
-from tests.people import person
+from tests.people import api_of, person
 from workers.operations import isolation as running
 from workers.operations import returning, waiting
 
@@ -377,6 +378,113 @@ def test_a_return_waits_while_much_is_left_and_nothing_is_held_meanwhile(install
     request.refresh_from_db()
     run_until_told(request.operation, "waits until 3 messages or fewer wait in the tenant's queue Telemetry; 5 do")
     assert not Pause.objects.exists()
+
+
+def test_a_return_that_failed_is_retried_and_lets_the_tenant_go(installation, monkeypatch) -> None:
+    request = active(installation)
+    return_to_shared(SYSTEM, request)
+    request.refresh_from_db()
+    run_to_end(request.operation)
+    hosted(installation.queue)
+    with monkeypatch.context() as patched:
+        patched.setattr(returning, "end_return", lambda _: 1 // 0)
+        run_until_final(request.operation)
+    assert (state_of(request), Pause.objects.count()) == (IsolationState.FAILED, 1)
+    own = own_queue(installation)
+    assert own.state == QueueState.DRAINING
+    with pytest.raises(QueueNotActive, match="go to the shared queue of that name, in their order"):
+        activate_queue(SYSTEM, own)
+    with pytest.raises(NotRemovable, match="end that isolation instead"):
+        delete_queue(SYSTEM, own)
+    retry_request(SYSTEM, request)
+    request.refresh_from_db()
+    assert run_until_final(request.operation).state == OperationState.SUCCEEDED
+    assert (state_of(request), Pause.objects.count()) == (IsolationState.RETIRED, 0)
+
+
+def test_nobody_takes_an_own_queue_out_of_its_handover(installation) -> None:
+    fill(installation.queue, installation.tenant, 3)
+    request = approved(installation)
+    assert change_queue(SYSTEM, own_queue(installation), retries=7).state == QueueState.CREATING
+    run_to_end(request.operation)
+    own = own_queue(installation)
+    assert own.state == QueueState.HANDING_OVER
+    with pytest.raises(QueueNotActive, match="is just being isolated or returns; change its topics after that"):
+        change_queue(SYSTEM, own, retention_ms=60_000)
+    assert change_queue(SYSTEM, own, retries=9).operation_id == request.operation_id
+    for end in (drain_queue, delete_queue):
+        with pytest.raises(NotRemovable, match="is just being isolated"):
+            end(SYSTEM, own)
+    with pytest.raises(NotRemovable, match="Greenhouse have queues of their own instead of it"):
+        delete_queue(SYSTEM, installation.queue, move_to=new_queue(installation.queue.tenant, "Other"))
+    consume(installation.queue)
+    assert run_until_final(request.operation).state == OperationState.SUCCEEDED
+    assert state_of(request) == IsolationState.ACTIVE
+
+
+def test_an_old_request_is_not_retried_with_the_queues_of_a_newer_one(installation) -> None:
+    old = approved(installation)
+    cancel_operation(SYSTEM, old.operation_id)
+    run_until_final(old.operation)
+    newer = active(installation)
+    with pytest.raises(NotChangeable, match=f"request {newer.pk} has its queues by now"):
+        retry_request(SYSTEM, old)
+    assert state_of(newer) == IsolationState.ACTIVE
+
+
+def test_what_nobody_carries_out_any_more_is_retried(installation) -> None:
+    request = approved(installation)
+    with pytest.raises(NotChangeable, match="carries it out; wait for its end"):
+        retry_request(SYSTEM, request)
+    over = {"state": OperationState.FAILED, "finished_at": timezone.now()}
+    Operation.objects.filter(pk=request.operation_id).update(**over)
+    retry_request(SYSTEM, request)
+    request.refresh_from_db()
+    assert run_until_final(request.operation).state == OperationState.SUCCEEDED
+    assert state_of(request) == IsolationState.ACTIVE
+
+
+def test_a_runner_that_was_replaced_changes_nothing(installation) -> None:
+    request = active(installation)
+    return_to_shared(SYSTEM, request)
+    request.refresh_from_db()
+    replaced = claim_operation(request.operation_id, "first")
+    Operation.objects.filter(pk=replaced.pk).update(lease_owner="second")
+    for step in (begin_return, end_return, give_return_up):
+        with pytest.raises(NoLongerOurs):
+            step(replaced)
+    assert own_queue(installation).state == QueueState.ACTIVE
+
+
+def test_a_tenants_people_neither_cancel_nor_pause_what_administrators_decide_on(installation) -> None:
+    eve = actor("eve", Role.TENANT_ADMIN, installation.tenant)
+    request = active(installation)
+    return_to_shared(SYSTEM, request)
+    request.refresh_from_db()
+    for stop in (cancel_operation, pause_operation):
+        with pytest.raises(NotAllowed, match="administrators decide on isolation"):
+            stop(eve, request.operation_id)
+    with pytest.raises(InvalidInput, match="others wait for that"):
+        pause_queue(eve, own_queue(installation), reason="mine")
+
+
+def test_a_pause_of_the_tenant_goes_along(installation) -> None:
+    pause_queue(SYSTEM, installation.queue, tenant=installation.tenant, reason="does harm")
+    active(installation)
+    assert [(pause.queue, pause.reason) for pause in Pause.objects.filter(tenant=None)] == [
+        (own_queue(installation), "does harm")
+    ]
+
+
+def test_the_shared_queues_options_stay_the_installations(installation) -> None:
+    Queue.objects.filter(pk=installation.queue.pk).update(
+        handler="webhook", handler_options={"url": "http://inner.test"}
+    )
+    active(installation)
+    eve = api_of(person("eve", Role.TENANT_ADMIN, installation.tenant))
+    assert own_queue(installation).handler_options == {"url": "http://inner.test"}
+    assert eve.get(f"/api/v1/queues/{own_queue(installation).pk}").json()["handler_options"] == {}
+    assert "inner.test" not in str(eve.get("/api/v1/audit").json())
 
 
 def test_letters_are_decided_on_before_a_return(installation) -> None:

@@ -248,6 +248,17 @@ class TestPosting:
         assert known.is_over(1)
 
 
+def test_what_was_addressed_to_a_queue_that_has_gone_goes_where_its_name_leads(installation) -> None:
+    tenant, shared = installation.tenant, installation.queue
+    own = Queue(tenant=tenant, name=shared.name, topic=shared.topic, service_type=shared.service_type, partitions=2)
+    known = QueueAddresses(routing_table([shared, own]))
+    addressed = Addressed(known.resolve(tenant.pk, shared.name, uuid4()), QueueMessage(uuid4(), b"1"))
+    assert addressed.info.tenant_id == tenant.pk
+    known.use(replace(routing_table([shared]), version=1))
+    with known.posting() as posting:
+        assert posting.where(addressed).info.tenant_id == SYSTEM_TENANT
+
+
 def test_what_is_published_for_an_isolated_tenant_is_stored_in_its_queue(database, installation, store) -> None:
     tenant, entity = installation.tenant, uuid4()
     assert publish_message(installation.queue, tenant, entity, b"1").topic.startswith(f"{installation.queue.topic}.")

@@ -46,6 +46,7 @@ class IsolationKind:
     def give_back(self, run: OperationRun) -> None:
         """What has messages stays as it is, for who tries it again."""
         with trying_again():
+            run.check_lease()
             made = [queue for queue in _queues(run) if queue.state == QueueState.CREATING]
             remove_isolated_queues(asker_of(run.operation), made)
         fail_request(run.operation, run.why_ended or "it was cancelled")
@@ -70,7 +71,7 @@ def _hand_over(run: OperationRun) -> None:
     run.note(3)
     cut = IsolationRequest.objects.values_list("cut", flat=True).get(operation=run.operation)
     for own, twin in shared.items():
-        _await_cut(run, twin, dict(cut[own]))
+        _await_cut(run, twin, dict(cut.get(own, [])))
     run.note(4)
     run.check_lease()
     end_handover(run.operation)

@@ -1,6 +1,7 @@
 """Creating and changing a queue's topics, where whoever asked for it did not come to the end."""
 
-from queueapi.actions.provisioning import NoLongerOurs, provision
+from queueapi.actions.operations import NoLongerOurs
+from queueapi.actions.provisioning import provision
 from workers.operations.run import LeaseLost, OperationRun
 from workers.operations.waiting import trying_again
 

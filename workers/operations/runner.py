@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from django.db import InterfaceError, OperationalError, transaction
 
-from queueapi.actions.operations import claim_operation, finish_operation, wait_operation
+from queueapi.actions.operations import NoLongerOurs, claim_operation, finish_operation, wait_operation
 from queueapi.actions.replays import REPLAY
 from queueapi.choices import OperationState
 from queueapi.identity import service_id
@@ -54,7 +54,7 @@ def run_operation(operation_id: UUID) -> None:
             _run(run, KINDS[operation.kind])
     except NotYet as reason:
         _wait(run, reason)
-    except LeaseLost:
+    except (LeaseLost, NoLongerOurs):
         logger.warning("operation %s was taken over by another runner", operation.id)
 
 
@@ -65,7 +65,7 @@ def _run(run: OperationRun, kind: OperationKind) -> None:
         kind.settle(run)
         run.check()
         message = kind.run(run)
-    except (LeaseLost, NotYet):
+    except (LeaseLost, NotYet, NoLongerOurs):
         raise
     except (InterfaceError, OperationalError) as error:
         # The database is away, or two of us stood in each other's way: no fault of the operation's.

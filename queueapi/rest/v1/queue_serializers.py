@@ -5,7 +5,6 @@ from typing import Any, Final
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from queueapi.access.tenancy import is_shared
 from queueapi.actions.queue_checks import CHANGEABLE
 from queueapi.config import config
 from queueapi.handler_options import shown_options
@@ -54,9 +53,9 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
 
     @extend_schema_field(dict[str, Any])
     def get_handler_options(self, queue: Queue) -> dict[str, object]:
-        """Nothing of a queue that the system shares: they are its owner's."""
+        """Nothing for a tenant's people: they are the installation's, also in a queue of the tenant's own."""
         request = self.context.get("request")
-        hidden = request is not None and is_shared(requester_of(request), queue)
+        hidden = request is not None and requester_of(request).tenant_id is not None
         return {} if hidden else shown_options(queue)
 
 
