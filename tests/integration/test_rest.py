@@ -42,7 +42,7 @@ def test_publishing_answers_where_the_message_is(api, installation, message) -> 
     assert partition == partition_of(UUID(message["entity"]), 3)
     place = installation.queue.partition_info(partition).place
     [record] = runtime.provider().reader().read(place, answer.json()["offset"], 10)
-    assert record.data == b'{"temperature": 21}'
+    assert record.data == b'{"temperature":21}', "as it was sent"
     assert str(record.key) == message["entity"]
     assert record.headers["tenantId"].decode() == message["tenant"]
 
