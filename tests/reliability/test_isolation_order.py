@@ -23,6 +23,7 @@ from queueapi.actions.tenants import create_tenant
 from queueapi.backlog import messages_left
 from queueapi.choices import IsolationState, QueueState
 from queueapi.models import IsolationRequest, Queue, Tenant
+from queueapi.selectors.isolation import unheld
 from queuecore.consuming.context import DeliveryContext
 from queuecore.consuming.handlers import handler
 from queuecore.messages import Record
@@ -100,6 +101,8 @@ def queue(installation) -> Queue:  # noqa: F811 the fixture
 
 def test_order_survives_isolation_and_return(installation, queue, tmp_path, monkeypatch) -> None:  # noqa: F811
     monkeypatch.setattr("workers.operations.waiting._PATIENCE_S", 0.5)
+    # What waits here would otherwise be waited for.
+    monkeypatch.setattr("workers.operations.returning.SMALL_BACKLOG", 1_000_000)
     journal = tmp_path / "handled"
     journal.touch()
     tenants = [installation.tenant.pk, create_tenant(SYSTEM, "Foundry").pk]
@@ -111,6 +114,7 @@ def test_order_survives_isolation_and_return(installation, queue, tmp_path, monk
         wait_until(lambda: len(read(journal)) > 200)
         # What waits in the first place while the second one fills is what tells.
         pause_queue(SYSTEM, queue, tenant=installation.tenant, reason="so that something waits")
+        wait_until(lambda: hosts_have_heard(queue))
         wait_until(lambda: messages_left(queue) > 100)
         request = isolate_tenant(SYSTEM, installation.tenant, [{"name": "Flow", "partitions": 2}], "noisy")
         follow(request, lambda: request.state == IsolationState.HANDING_OVER and messages_left(own_queue(request)) > 50)
@@ -120,6 +124,7 @@ def test_order_survives_isolation_and_return(installation, queue, tmp_path, monk
         moved, own = len(read(journal)), own_queue(request)
         wait_until(lambda: any(one.place == "isolated" for one in read(journal)[moved:]))
         pause_queue(SYSTEM, own, reason="so that something waits")
+        wait_until(lambda: hosts_have_heard(own))
         wait_until(lambda: messages_left(own) > 100)
         request = return_to_shared(SYSTEM, request)
         follow(request, lambda: own_queue(request).state == QueueState.DRAINING)
@@ -139,6 +144,11 @@ def test_order_survives_isolation_and_return(installation, queue, tmp_path, monk
         for child in hosts:
             child.say()
             assert child.hear() == []
+
+
+def hosts_have_heard(queue: Queue) -> bool:
+    """Whether they consume it by its row as it is now."""
+    return not unheld(queue, Queue.objects.get(pk=queue.pk).version)
 
 
 def own_queue(request: IsolationRequest) -> Queue:

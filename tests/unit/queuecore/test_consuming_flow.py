@@ -100,7 +100,8 @@ class TestRoom:
         wait_until(lambda: gate.seen)
         bench.send(*["x" * 600] * 30)
         wait_until(lambda: consumption.budget.back_pressure > 0)
-        assert consumption.counts.polled <= 1 + 10
+        # One of them that came alone leaves room for a pack.
+        assert consumption.counts.polled <= 2 + 10
         gate.open()
         bench.wait_for_commit(31)
 
