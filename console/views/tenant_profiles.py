@@ -5,6 +5,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
@@ -101,4 +102,5 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
             return redirect("delete_tenant_profile", pk=pk)
         messages.success(request, f"Deleted: profile {profile.name}.")
         return redirect("tenant_profiles")
-    return render(request, "tenant_profiles/delete.html", {"profile": profile, "plan": plan_profile_deletion(profile)})
+    back, plan = reverse("tenant_profile", args=[pk]), plan_profile_deletion(profile)
+    return render(request, "parts/deletion.html", {"thing": profile, "back": back, "plan": plan})

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
@@ -129,7 +130,8 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
             return redirect("delete_tenant", pk=pk)
         messages.success(request, f"Deleted: tenant {tenant.name}.")
         return redirect("tenants")
-    return render(request, "tenants/delete.html", {"tenant": tenant, "plan": _readable(plan)})
+    told = {"thing": tenant, "back": reverse("tenant", args=[pk]), "plan": _readable(plan)}
+    return render(request, "parts/deletion.html", told)
 
 
 def _readable(plan: ChangePlan) -> ChangePlan:

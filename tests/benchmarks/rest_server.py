@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -138,7 +137,6 @@ def _answers(server: Server) -> bool:
         connection.request("GET", "/healthz")
         return connection.getresponse().status < 500
     except OSError:
-        time.sleep(0.1)
         return False
     finally:
         connection.close()
