@@ -6,6 +6,7 @@ describes it. A provider's own library is imported only when that provider is op
 
 import typing
 
+from queuecore.collector import collect_seldom
 from queuecore.consuming.handler_options import SECRET_OPTION
 from queuecore.consuming.handlers import find_handler, handler
 from queuecore.consuming.registry import RegisteredHandler
@@ -235,6 +236,7 @@ __all__ = [
     "UnknownTenant",
     "UnknownTopic",
     "VersionControlQueueFactory",
+    "collect_seldom",
     "decode",
     "encode",
     "find_handler",

@@ -6,7 +6,8 @@ decoded where they are touched.
 
 import struct
 from collections import namedtuple
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -154,6 +155,10 @@ class Record(tuple[int, int, bytes, int, RecordSource]):
 
     def _parts(self) -> tuple[str, int, int, int, Key, Headers, bytes]:
         return self.topic, self.partition, self.offset, self.timestamp_ms, self.key, self.headers, self.data
+
+
+# Records of one source are of one partition.
+source_of: Callable[[Record], RecordSource] = itemgetter(4)
 
 
 class RecordMetadata(NamedTuple):

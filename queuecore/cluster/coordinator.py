@@ -134,9 +134,9 @@ class Coordinator:
         """In words, from who has or should have something and is not there, and who is there and has nothing."""
         known = {one for owner in view.owners.values() for one in (owner.owner, owner.target) if one is not None}
         usable = view.services.keys() - view.draining
-        gone, new = sorted(known - usable), sorted(usable - known)
-        said = [f"{named_services(gone)} left"] if gone else []
-        said += [f"{named_services(new)} joined"] if new else []
+        drained = known & view.services.keys() & view.draining
+        changes = {"left": known - usable - drained, "drained": drained, "joined": usable - known}
+        said = [f"{named_services(sorted(who))} {what}" for what, who in changes.items() if who]
         return " and ".join(said) or "services are otherwise than before"
 
     def _plan(self, term: int, view: ClusterView, rebalance: Rebalance, situation: str) -> None:

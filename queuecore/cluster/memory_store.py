@@ -75,12 +75,13 @@ class MemoryStore(MemoryRouting):
         with self._lock:
             now = self._clock.monotonic()
             before = self._state.instances.get(service.service_id)
-            if before is not None and before.gone_at is not None:
-                before = None
-            if before is not None and former is not None and before.incarnation != former.incarnation:
+            is_ours = before is not None and former is not None and before.incarnation == former.incarnation
+            is_there = before is not None and before.gone_at is None
+            if is_there and former is not None and not is_ours:
                 raise superseded(service.service_id)
             member = Member(service.service_id, uuid4().hex)
-            is_draining = before is not None and before.is_draining
+            # A lost lease does not end it; a new process under the id of one that is gone does.
+            is_draining = before is not None and before.is_draining and (is_there or is_ours)
             self._disown(service.service_id, now)
             self._state.instances[service.service_id] = _Instance(
                 service, member.incarnation, now + lease_s, is_draining

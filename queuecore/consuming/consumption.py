@@ -32,6 +32,7 @@ from queuecore.consuming.stay import Stay
 from queuecore.consuming.surroundings import Surroundings
 from queuecore.delivery import Delivery
 from queuecore.errors import ConfigurationError, Displaced, QueueError, StaleEpoch
+from queuecore.metrics.recorder import NoRecording, Recording
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.providers.base import Provider, QueueConsumer, QueueProducer
 from queuecore.topics import TopicPartitionInfo
@@ -71,7 +72,9 @@ class Consumption:
         observer: Observer | None = None,
         marks: MarkStore | None = None,
         producer: QueueProducer | None = None,
+        recording: Recording | None = None,
     ) -> None:
+        """`recording` hears of all that is done. What is sent by a `producer` that is given, its maker counts."""
         self._attending = Attending(_effective(plan))
         self._provider = provider
         self._holds = NO_HOLDS
@@ -82,6 +85,7 @@ class Consumption:
         self._stopwatch = Stopwatch(SYSTEM_CLOCK)
         self._composer = composer or NoComposer()
         self._routing = routing or Unrouted()
+        self._recording = recording or NoRecording()
         self._states = None
         if plan.state_topic:
             self._states = States(plan.state_topic, provider, producer or provider.producer(), self._changed.set)
@@ -247,9 +251,17 @@ class Consumption:
 
     def _surroundings(self, observer: Observer, marks: MarkStore, producer: QueueProducer | None) -> Surroundings:
         if producer is None:
-            producer = self._own_producer = self._provider.producer()
-        patience = Patience(lambda: self._deadline)
-        desk = Desk(lambda: self._plan, self._provider, producer, self._counter, observer, patience, self._routing)
+            producer = self._own_producer = self._recording.counted(self._provider.producer())
+        desk = Desk(
+            lambda: self._plan,
+            self._provider,
+            producer,
+            self._counter,
+            observer,
+            Patience(lambda: self._deadline),
+            self._routing,
+            self._recording,
+        )
         return Surroundings(
             plan=lambda: self._plan,
             holds=lambda: self._holds,
@@ -263,6 +275,7 @@ class Consumption:
             changed=self._changed,
             progressed=self._progressed,
             found_stale=self._found_stale,
+            recording=self._recording,
             states=self._states,
         )
 

@@ -8,6 +8,7 @@ from typing import Final, Literal
 from queuecore.clock import Clock
 from queuecore.consuming.work import Outcome
 from queuecore.messages import TENANT_ID
+from queuecore.metrics import MOST_TENANTS, OTHER
 from queuecore.processing.strategies import Verdict
 
 # What messages that are settled became.
@@ -98,10 +99,7 @@ _ORIGINAL_NAMES = {
     "failedIterations": "failed_iterations",
 }
 
-
-# Who names a tenant in a header may name any: beyond this, they are counted together.
-MOST_TENANTS: Final = 1_000
-OTHER_TENANTS: Final = "other"
+OTHER_TENANTS: Final = OTHER
 
 
 class Counter:

@@ -39,6 +39,7 @@ class Deliverer:
                     attempt.pass_over(run, work)
                     continue
                 work.deliveries += 1
+                work.tenant = headers.get(TENANT_ID)
                 context = OpenDelivery(workplace, record, work.deliveries, started_at)
                 run.behind = behind
                 run.context = context
@@ -54,7 +55,7 @@ class Deliverer:
                 else:
                     outgoing = context.close()
                     if context.postponed_s is None:
-                        goes_on = attempt.succeed(run, work, outgoing, headers.get(TENANT_ID))
+                        goes_on = attempt.succeed(run, work, outgoing, work.tenant)
                     else:
                         goes_on = self._postpone(attempt, run, work, context.postponed_s)
                 if not goes_on:
@@ -82,6 +83,7 @@ class Deliverer:
             attempt.pass_over(run, work)
             return True
         work.deliveries += 1
+        work.tenant = record.headers.get(TENANT_ID)
         context = OpenDelivery(self.workplace, record, work.deliveries, started_at)
         run.behind, run.context, run.started_at = behind, context, started_at
         run.current = work
@@ -95,7 +97,7 @@ class Deliverer:
         else:
             outgoing = context.close()
             if context.postponed_s is None:
-                goes_on = attempt.succeed(run, work, outgoing, record.headers.get(TENANT_ID))
+                goes_on = attempt.succeed(run, work, outgoing, work.tenant)
             else:
                 goes_on = self._postpone(attempt, run, work, context.postponed_s)
         return goes_on

@@ -21,6 +21,7 @@ from queuecore.deadletter.fitting import fit_letter
 from queuecore.deadletter.writing import LetterWriter
 from queuecore.errors import PayloadTooLarge, QueueError
 from queuecore.messages import RecordMetadata
+from queuecore.metrics.recorder import NoRecording, Recording
 from queuecore.providers.base import Provider, QueueConsumer, QueueProducer
 from queuecore.sending import Addressed, send
 
@@ -43,6 +44,7 @@ class Desk:
     observer: Observer
     patience: Patience = field(default_factory=lambda: Patience(lambda: float("inf")))
     routing: Routing = field(default_factory=Unrouted)
+    recording: Recording = field(default_factory=NoRecording)
     _posting: Posting = field(default_factory=Unrouted)
 
     def be_patient(self, consumer: QueueConsumer, deadline: float | None) -> None:
@@ -154,10 +156,11 @@ class Desk:
                         raise
                     state.refuse(offset, error)
 
-    def settled(self, works: Sequence[Work]) -> None:
+    def settled(self, part: PartitionWork, works: Sequence[Work]) -> None:
         """These are committed."""
         became: defaultdict[Became, int] = defaultdict(int)
-        for work in [work for work in works if work.is_special]:
+        special = [work for work in works if work.is_special]
+        for work in special:
             if work.reason:
                 became["dead_lettered" if work.outgoing else "dropped"] += 1
             elif work.outcome is Outcome.PASSED_OVER:
@@ -165,3 +168,4 @@ class Desk:
         became["handled"] = len(works) - sum(became.values())
         for what, number in became.items():
             self.counter.add(what, number)
+        part.recorder.settled(works, special)

@@ -13,6 +13,7 @@ Fields are `str`, `int`, `float`, `bool`, a `Literal` of texts, `tuple[str, ...]
 
 import dataclasses
 import difflib
+import json
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints, runtime_checkable
@@ -68,6 +69,25 @@ def read_options(kind: type[T], values: Mapping[str, object]) -> T:
     return kind(**{name: _frozen(value) for name, value in values.items()})
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class OptionHelp:
+    """An option as people are told of it: what it `expects`, and what it is where nobody says; None: it is needed."""
+
+    name: str
+    expects: str
+    default: str | None
+    is_secret: bool
+
+
+def option_helps(kind: type[object]) -> list[OptionHelp]:
+    """What a queue may configure, in the order of its fields."""
+    hints, secrets = get_type_hints(kind), _names_with("secret", kind)
+    return [
+        OptionHelp(field.name, _expected(hints[field.name]), _default(field), field.name in secrets)
+        for field in _fields(kind)
+    ]
+
+
 def hide_secrets(kind: type[object], values: Mapping[str, object]) -> dict[str, object]:
     """The values as people may see them."""
     secrets, addresses = _names_with("secret", kind), _names_with("address", kind)
@@ -78,7 +98,7 @@ def hide_secrets(kind: type[object], values: Mapping[str, object]) -> dict[str, 
 
 def keep_secrets(kind: type[object], values: Mapping[str, object], before: Mapping[str, object]) -> dict[str, object]:
     """New values, with those that come back hidden as they were before. ConfigurationError names those that have to be
-    entered again: nobody knows them, or they were meant for another host."""
+    entered themselves: nobody knows them, or they were meant for another host."""
     shown, addresses = hide_secrets(kind, before), _names_with("address", kind)
     hidden = {name for name, value in values.items() if _is_hidden(kind, name, value)}
     kept = {name: before[name] for name in hidden if shown.get(name) == values[name]}
@@ -87,16 +107,19 @@ def keep_secrets(kind: type[object], values: Mapping[str, object], before: Mappi
     if again := hidden if is_moved else hidden - kept.keys():
         names = ", ".join(repr(name) for name in sorted(again))
         raise ConfigurationError(
-            f"{names} came back hidden, and is kept for the handler and the host alone that it was entered for; enter "
-            "it again, or leave it out"
+            f"{names} came back hidden: {HIDDEN} stands for a value that is not shown, which is kept for the handler "
+            "and the host alone that it was entered for; enter the value itself, or leave it out"
         )
     return entered
 
 
 def _is_hidden(kind: type[object], name: str, value: object) -> bool:
+    """Also one that nobody hides: of a handler that is not known here, all are."""
     if name in _names_with("address", kind):
         return isinstance(value, str) and value.endswith(HIDDEN)
-    return value == HIDDEN and name in _names_with("secret", kind)
+    if isinstance(value, Mapping):
+        return HIDDEN in value.values()
+    return HIDDEN in value if isinstance(value, list | tuple) else value == HIDDEN
 
 
 def _shown_address(value: object) -> object:
@@ -128,6 +151,18 @@ def _names_with(metadata: str, kind: type[object]) -> set[str]:
 
 def _fields(kind: type[object]) -> tuple["dataclasses.Field[Any]", ...]:
     return dataclasses.fields(kind)  # type: ignore[arg-type]
+
+
+def _default(field: "dataclasses.Field[Any]") -> str | None:
+    if field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    elif field.default is dataclasses.MISSING:
+        return None
+    else:
+        value = field.default
+    if isinstance(value, Mapping | tuple):
+        return json.dumps(dict(value) if isinstance(value, Mapping) else list(value))
+    return json.dumps(value)
 
 
 def _misnamed(hints: Mapping[str, object], values: Mapping[str, object]) -> Iterator[str]:

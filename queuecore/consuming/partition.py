@@ -16,6 +16,7 @@ from queuecore.consuming.tracker import OffsetTracker
 from queuecore.consuming.work import Outcome, Work
 from queuecore.delivery import Delivery
 from queuecore.messages import TENANT_ID, Record, text_header
+from queuecore.metrics.consumed import UNRECORDED, ConsumedRecorder
 from queuecore.processing.strategies import Verdict
 from queuecore.topics import TopicPartitionInfo
 
@@ -41,6 +42,7 @@ class PartitionWork:
         state: PartitionState | None = None,
         *,
         is_fenced: bool = False,
+        recorder: ConsumedRecorder = UNRECORDED,
     ) -> None:
         """`epoch` counts how often the partition was given; `is_fenced`: not by us, but by whoever assigns it."""
         self.info = info
@@ -50,6 +52,8 @@ class PartitionWork:
         self.epoch = epoch if is_fenced else None
         # What its handlers remember, where they do.
         self.state = state
+        # Who is told of what is done with it.
+        self.recorder = recorder
         self.attempt: Attempt | None = None
         # Why it stands still; empty: it does not.
         self.paused = ""
@@ -169,7 +173,9 @@ class PartitionWork:
     def offer(self, records: Sequence[Record]) -> None:
         """Polled just now, in order."""
         self._intake.extend(records)
-        self._bytes += sum([len(record[2]) for record in records])
+        size = sum([len(record[2]) for record in records])
+        self._bytes += size
+        self.recorder.polled(records, size)
 
     def begin(
         self, now: float, paused_tenants: Collection[str] = NO_TENANTS, *, take_new: bool = True
@@ -218,7 +224,7 @@ class PartitionWork:
         if attempt is not None and attempt.is_complete and not self._has_early and len(self._open) == len(attempted):
             # As it is nearly always.
             self._open = []
-            self._bytes -= sum([len(work.record[2]) for work in attempted])
+            self._bytes -= sum([work.size for work in attempted])
             self.progress += len(attempted)
             self._mark.clear()
             return Verdict(list(attempted))
@@ -247,7 +253,7 @@ class PartitionWork:
         self.progress += len(works)
         for work in works:
             work.is_finished = True
-        self._bytes -= sum([len(work.record[2]) for work in works])
+        self._bytes -= sum([work.size for work in works])
 
     def reopen(self, works: Sequence[Work]) -> None:
         """These were finished, and are not: they begin anew."""
@@ -256,7 +262,7 @@ class PartitionWork:
             work.trouble.reason = ""
             work.trouble.failures = 0
             work.outgoing = ()
-        self._bytes += sum([len(work.record[2]) for work in works])
+        self._bytes += sum([work.size for work in works])
         self._open = sorted([*self._open, *works], key=lambda work: work.record.offset)
 
     def expire(self, now: float) -> list[Run]:
@@ -285,6 +291,7 @@ class PartitionWork:
         runs = [] if self.attempt is None else self.attempt.close()
         self._mark.clear()
         self._mark.close()
+        self.recorder.release()
         return runs
 
     def _take_pack(self, paused_tenants: Collection[str]) -> list[Work]:
@@ -315,7 +322,7 @@ class PartitionWork:
     def _is_memory_short(self) -> bool:
         """What is only read does not count: it waits to be taken."""
         most = self.plan.max_open_bytes
-        return self._bytes >= most and sum(len(work.record[2]) for work in self._open if not work.is_finished) >= most
+        return self._bytes >= most and sum(work.size for work in self._open if not work.is_finished) >= most
 
     def _catch_killer(self) -> bool:
         if self._killer < 0:

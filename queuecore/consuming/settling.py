@@ -63,6 +63,7 @@ class AtMostOnce:
     def begin(self, consumer: QueueConsumer, part: PartitionWork, works: Sequence[Work]) -> None:
         with _counted(self._desk):
             consumer.commit({part.info.place: works[-1].record.offset + 1})
+        part.recorder.committed()
         part.tracker.complete([work.record.offset for work in works])
 
     def settle(self, consumer: QueueConsumer, finished: Sequence[Finished], deadline: float | None = None) -> None:
@@ -74,9 +75,9 @@ class AtMostOnce:
         counted."""
         with self._desk.posting():
             self._send(finished)
-        for _, works in finished:
+        for part, works in finished:
             self._desk.observer.settling(works)
-            self._desk.settled(works)
+            self._desk.settled(part, works)
 
     def _send(self, finished: Sequence[Finished]) -> None:
         under_way = []
@@ -133,7 +134,7 @@ class AtLeastOnce:
                 part.state.stored([work.record[0] for work in stored])
         self._commit(consumer, [part for part, _ in finished])
         for part, works in finished:
-            self._desk.settled(_stored(part, works) if refusal else works)
+            self._desk.settled(part, _stored(part, works) if refusal else works)
         if refusal is not None:
             raise refusal
 
@@ -173,6 +174,9 @@ class AtLeastOnce:
             with _counted(self._desk):
                 consumer.commit(offsets)
             self._committed |= offsets
+            for part in parts:
+                if part.info.place in offsets:
+                    part.recorder.committed()
 
 
 class ExactlyOnce:
@@ -326,16 +330,18 @@ class ExactlyOnce:
 
     def _try_to_commit(self, consumer: QueueConsumer, finished: Sequence[Finished]) -> None:
         # The offsets of what is stored in vain are below the end of their partitions all the same.
+        sent: list[Addressed] = []
         with self._desk.posting(), _counted(self._desk), self._sending_producer().begin() as transaction:
             for part, works in finished:
-                for work in works:
-                    for addressed in work.outgoing:
-                        transaction.send(*self._desk.where(addressed))
-                for addressed in _remembered(part, works):
-                    transaction.send(*addressed)
+                sent += [self._desk.where(addressed) for work in works for addressed in work.outgoing]
+                sent += _remembered(part, works)
+            for addressed in sent:
+                transaction.send(*addressed)
             ends = {part.info.place: works[-1].record.offset + 1 for part, works in finished}
             transaction.commit_offsets(consumer, ends)
+        self._desk.recording.stored(sent)
         for part, works in finished:
+            part.recorder.committed()
             offsets = [work.record[0] for work in works]
             part.tracker.complete(offsets)
             if part.state is not None:
@@ -346,7 +352,7 @@ class ExactlyOnce:
             kept = self._kept.get(part.info.place, {})
             for offset in offsets:
                 kept.pop(offset, None)
-            self._desk.settled(works)
+            self._desk.settled(part, works)
 
     def _sending_producer(self) -> TransactionalProducer:
         if self._producer is None:

@@ -55,6 +55,7 @@ class Stay:
         self._polled_at = self._settled_at = self._clock.monotonic()
         self._silence_s = min(_SILENCE_S, around.plan().hand_over_s / 4)
         self._epoch = 0
+        self._is_advancing = False
         self._is_settling = False
         self._takes_no_more = False
         self._holds = around.holds()
@@ -68,10 +69,12 @@ class Stay:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something that is committed may still have to be handled, or to be counted."""
-        if self._around.settling.commits_first:
-            return any(part.open for part in list(self._parts.values())) or bool(self._unsettled)
-        return self._is_settling
+        """Whether something that is committed may still have to be handled, or to be counted. From any thread: messages
+        go from one of these to the next, and are seen in the next before they leave the one."""
+        if not self._around.settling.commits_first:
+            return self._is_settling
+        is_open = any(part.open for part in list(self._parts.values()))
+        return is_open or self._is_advancing or bool(self._unsettled) or self._is_settling
 
     @property
     def paused(self) -> dict[TopicPartitionInfo, str]:
@@ -151,6 +154,7 @@ class Stay:
         if self._around.settling.commits_first and (unfinished := part.open):
             self._has_dropped = True
             self._around.counter.add("dropped", unfinished)
+            part.recorder.dropped(unfinished)
             logger.error("%s: %d messages were committed, and are dropped unfinished", part.info, unfinished)
 
     def assigned(self, partitions: frozenset[ProviderPartition]) -> None:
@@ -169,6 +173,7 @@ class Stay:
                 mark,
                 None if states is None else states.take(info),
                 is_fenced=place in self._epochs,
+                recorder=self._around.recording.partition(plan.queue, plan.queue_id or plan.queue, plan.group, info),
             )
 
     def revoked(self, partitions: frozenset[ProviderPartition]) -> None:
@@ -228,6 +233,7 @@ class Stay:
         return frozenset(place for place, part in self._parts.items() if holds.has(part.info.partition))
 
     def _advance(self, now: float) -> None:
+        self._is_advancing = True
         held = self._held_by_operators()
         for part in self._parts.values():
             if part.attempt is not None:
@@ -238,6 +244,7 @@ class Stay:
         if not self._try_suspect(free, now):
             for part in free:
                 self._begin(part, now)
+        self._is_advancing = False
 
     def _try_suspect(self, free: list[PartitionWork], now: float) -> bool:
         """A message that may kill the process is handled with nothing beside it, so that no other is blamed, and when
@@ -271,7 +278,9 @@ class Stay:
     def _conclude(self, part: PartitionWork, now: float) -> None:
         attempt, verdict = part.attempt, part.conclude(now)
         if attempt is not None:
-            self._around.counter.attempt(attempt.tenants, verdict, attempt.took_s(now))
+            took_s = attempt.took_s(now)
+            self._around.counter.attempt(attempt.tenants, verdict, took_s)
+            part.recorder.attempted(attempt.tenants, verdict, took_s)
         self._unsettle(part, verdict.done)
         self._unsettle(part, self._around.giving_up.judge(part, len(verdict.done), verdict.given_up, now))
 
@@ -287,6 +296,7 @@ class Stay:
             except BaseException:
                 part.forget_begun()
                 raise
+            part.recorder.packed()
         if (killer := part.take_killer()) is not None:
             self._give_up_killer(part, killer, now)
             self._settle()
@@ -422,9 +432,9 @@ class Stay:
 
     def _settle(self, deadline: float | None = None) -> None:
         finished = list(self._unsettled.values())
-        self._unsettled.clear()
         if finished:
             self._is_settling = True
+            self._unsettled.clear()
             self._around.stopwatch.spent_on("process")
             self._around.settling.settle(self._consumer, finished, deadline)
             self._around.stopwatch.spent_on("commit")

@@ -15,6 +15,7 @@ from queuecore.consuming.settling import Settling
 from queuecore.consuming.stalls import StallDetector
 from queuecore.consuming.states import States
 from queuecore.errors import StaleEpoch
+from queuecore.metrics.recorder import Recording
 
 
 @dataclass(slots=True)
@@ -35,6 +36,7 @@ class Surroundings:
     progressed: Callable[[], None]
     # A partition was given under an epoch that is too old. Raises that where none is left to go on with.
     found_stale: Callable[[StaleEpoch], None]
+    recording: Recording
     # Where the queue's handlers remember something.
     states: States | None = None
     clock: Clock = SYSTEM_CLOCK

@@ -53,7 +53,9 @@ class Work:
     thread writes `outcome`, `outgoing` and `trouble`, under the attempt's lock.
 
     record       the message
+    size         how many bytes its data have
     lane         what it is in sequence with; None: with nothing
+    tenant       whom its header names; None: nobody. Known once a handler got it
     deliveries   how often a handler got it
     outcome      of the last attempt
     outgoing     what has to be stored before it counts as done: what its handler sent, or the letter it became
@@ -62,11 +64,16 @@ class Work:
     """
 
     # One is made for every message: what few of them have is apart.
-    __slots__ = ("_trouble", "deliveries", "is_finished", "is_special", "lane", "outcome", "outgoing", "record")
+    __slots__ = (
+        *("_trouble", "deliveries", "is_finished", "is_special", "lane", "outcome", "outgoing", "record", "size"),
+        "tenant",
+    )
 
     def __init__(self, record: Record, lane: Hashable | None) -> None:
         self.record = record
+        self.size = len(record[2])
         self.lane = lane
+        self.tenant: bytes | None = None
         self.deliveries = 0
         self.outcome = Outcome.NOT_SUBMITTED
         self.outgoing: tuple[Addressed, ...] = ()

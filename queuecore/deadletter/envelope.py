@@ -78,6 +78,7 @@ class FailureStory:
 
 
 _HEADERS: Final = {name: PREFIX + name.replace("_", ".") for name in FailureStory.__annotations__ if name != "origin"}
+FINGERPRINT: Final = _HEADERS["fingerprint"]
 _NUMBERS: Final = frozenset(name for name, kind in FailureStory.__annotations__.items() if kind is int)
 # Numbers whose absence means something.
 _OPTIONAL: Final = frozenset({"epoch"})

@@ -5,17 +5,33 @@ transaction some are missing. A provider object belongs to the process that open
 a fork.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
-from queuecore.errors import ConfigurationError, QueueError
+from queuecore.errors import ConfigurationError, ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
 from queuecore.providers.options import check_choices
 from queuecore.topics import ProviderPartition, TopicPartitionInfo, check_partitions
 
 SendCallback = Callable[[RecordMetadata | None, QueueError | None], None]
+
+
+class Brief(tuple[Any, ...]):
+    """A callback of who does not ask where its message was stored: a function, and what it is called with beside the
+    error. A producer that would have to find out leaves the metadata out. Made by `tuple.__new__` where there are many.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, metadata: RecordMetadata | None, error: QueueError | None) -> None:  # noqa: ARG002
+        function, thing = self
+        function(thing, error)
+
+
+# Where to, what, and whom to tell.
+Sending = tuple[TopicPartitionInfo, QueueMessage, SendCallback]
 # Which assignment of each partition a consumer acts for.
 Epochs = Mapping[ProviderPartition, int]
 Cleanup = Literal["delete", "compact", "compact,delete"]
@@ -137,6 +153,20 @@ class Capabilities:
     topic_properties: frozenset[str] = frozenset()
 
 
+class SendFunction(Protocol):
+    """`QueueProducer.send`, for those that have another's as their own."""
+
+    def __call__(
+        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None = None
+    ) -> None: ...
+
+
+class SendManyFunction(Protocol):
+    """`QueueProducer.send_many`, likewise."""
+
+    def __call__(self, sends: Sequence[Sending], patience_s: float | None = None) -> None: ...
+
+
 class QueueProducer(Protocol):
     """Sends. Safe from any thread."""
 
@@ -144,17 +174,46 @@ class QueueProducer(Protocol):
     def default_topic(self) -> str:
         """The topic it was made for; empty where it was made for none."""
 
-    def send(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
-        """Store one message. Waits only while the producer's buffer is full, and raises ProviderUnavailable when
-        it stays full or the producer has been stopped. Otherwise the callback runs exactly once, on a thread of
-        the producer's, with the metadata or the error: UnknownTopic, PayloadTooLarge, InvalidMessage for one that
-        cannot be encoded or has no key where a compacted topic needs one. With `acks=0` the offset is unknown."""
+    def send(
+        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None = None
+    ) -> None:
+        """Store one message. Waits only while the producer's buffer is full, for `max_block_ms` or for `patience_s`
+        where that is less, and raises ProviderUnavailable when it stays full or the producer has been stopped.
+        Otherwise the callback runs exactly once, on a thread of the producer's, with the metadata, which one that is
+        `Brief` may not get, or the error:
+        UnknownTopic, PayloadTooLarge, InvalidMessage for one that cannot be encoded or has no key where a compacted
+        topic needs one. With `acks=0` the offset is unknown."""
+
+    def send_many(self, sends: Sequence[Sending], patience_s: float | None = None) -> None:
+        """As `send` for each, in this order, at less cost. One that there is no room for is told so by its callback,
+        which may run on this thread then; nothing is raised."""
 
     def flush(self, timeout_s: float) -> bool:
         """True when every send so far has had its callback within the time."""
 
     def stop(self) -> None:
         """Flush and release. Later sends are refused."""
+
+
+def stopped() -> ProviderUnavailable:
+    """What whoever sends through a producer is told after its end."""
+    return ProviderUnavailable("this producer has been stopped; open a new one")
+
+
+def refuse(
+    info: TopicPartitionInfo,  # noqa: ARG001
+    message: QueueMessage,  # noqa: ARG001
+    callback: SendCallback,  # noqa: ARG001
+    patience_s: float | None = None,  # noqa: ARG001
+) -> None:
+    """`send` of a producer that has been stopped."""
+    raise stopped()
+
+
+def refuse_many(sends: Sequence[Sending], patience_s: float | None = None) -> None:  # noqa: ARG001
+    """`send_many` likewise."""
+    for _info, _message, callback in sends:
+        callback(None, stopped())
 
 
 class AssignmentListener(Protocol):
@@ -305,7 +364,11 @@ class QueueAdmin(Protocol):
     def delete_topics(self, names: Iterable[str]) -> None:
         """Remove them with their records and committed offsets; one that does not exist is fine."""
 
-    def topics(self) -> Mapping[str, TopicSpec]: ...
+    def topics(self) -> Mapping[str, TopicSpec]:
+        """All with their settings, which a cluster of many takes long to tell; `topic_names` are quicker."""
+
+    def topic_names(self, behind: str = "", limit: int | None = None) -> list[str]:
+        """In their order, those behind this one, and of them so many at most."""
 
     def describe_topics(self, names: Iterable[str]) -> Mapping[str, TopicDescription]:
         """UnknownTopic where there is none."""

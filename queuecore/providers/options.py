@@ -56,6 +56,10 @@ class ProducerOptions:
         _at_least(self, retries=0, batch_size=1, linger_ms=0, max_request_size=1, max_block_ms=0)
         _at_least(self, buffer_memory=self.max_request_size)
 
+    def patience_s(self, at_most_s: float | None) -> float:
+        """How long one `send` waits for room, where its caller may have less time."""
+        return self.max_block_ms / 1000 if at_most_s is None else min(at_most_s, self.max_block_ms / 1000)
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerOptions:

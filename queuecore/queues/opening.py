@@ -23,6 +23,7 @@ def open_queues(
     capacity: int | None = None,
     when_full: Literal["block", "reject"] | None = None,
     marks_folder: Path | str | None = None,
+    metrics_interval_s: float | None = None,
 ) -> Queues:
     """Queues on a provider of this name, which is closed with them.
 
@@ -55,4 +56,5 @@ def open_queues(
         hand_over_s=hand_over_s,
         auto_offset_reset=consuming.auto_offset_reset,
         marks_folder=marks_folder,
+        metrics_interval_s=metrics_interval_s,
     )

@@ -24,6 +24,8 @@ from queuecore.delivery import Delivery
 from queuecore.errors import ConfigurationError, InvalidMessage
 from queuecore.hashing import DEFAULT_HASH, Entity
 from queuecore.messages import NO_HEADERS, Headers, RecordMetadata
+from queuecore.metrics.recorder import Recorder
+from queuecore.metrics.reporting import reporting
 from queuecore.processing import ProcessingStrategy, ProcessingStrategyType
 from queuecore.providers.base import DAY_MS, FOR_EVER, Cleanup, Provider, TopicSpec
 from queuecore.providers.options import OffsetReset
@@ -56,6 +58,8 @@ class Queues:
     auto_offset_reset  where a group begins that is new: `earliest`, or `latest` as in the provider's ConsumerOptions
     marks_folder  where is noted what handlers are at, for all processes of this machine that subscribe: a message that
                   kills its process is found by it, and becomes a dead letter; None: it is delivered again and again
+    metrics_interval_s  how often is reported to the topic `queue.metrics` what was published and consumed, for whoever
+                        reads it (`recorder` shows it in this process); None: nothing is
 
     Subscriptions that still run when the queues are closed are stopped.
     """
@@ -70,14 +74,21 @@ class Queues:
         hand_over_s: float = 5.0,
         auto_offset_reset: OffsetReset = "earliest",
         marks_folder: Path | str | None = None,
+        metrics_interval_s: float | None = None,
     ) -> None:
+        producer_id = producer_id or f"{socket.gethostname()}-{os.getpid()}"
         self._provider = provider
+        self._recorder = None if metrics_interval_s is None else Recorder(producer_id)
         self._directory = QueueDirectory(provider.admin(), hash_name)
-        self._composer = Composer(self._directory, producer_id or f"{socket.gethostname()}-{os.getpid()}", debug=debug)
+        self._composer = Composer(self._directory, producer_id, debug=debug)
         self._hand_over_s = hand_over_s
         self._auto_offset_reset = auto_offset_reset
         self._marks: MarkStore = NoMarks() if marks_folder is None else FileMarks(Path(marks_folder))
         self._producer = provider.producer()
+        self._reporting = ExitStack()
+        if self._recorder is not None and metrics_interval_s is not None:
+            self._reporting.enter_context(reporting(provider, self._recorder, metrics_interval_s))
+            self._producer = self._recorder.counted(self._producer)
         self._roster = Roster()
         self._closed = threading.Event()
 
@@ -85,6 +96,11 @@ class Queues:
     def provider(self) -> Provider:
         """Where the messages live, for what is not offered here."""
         return self._provider
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """What was published and consumed, where that is reported: for a `RuntimeCollector` of Prometheus."""
+        return self._recorder
 
     def create(
         self,
@@ -193,7 +209,13 @@ class Queues:
         )
         consumption = self._roster.add(
             lambda: Consumption(
-                plan, self._provider, handler, composer=self._composer, marks=self._marks, producer=self._producer
+                plan,
+                self._provider,
+                handler,
+                composer=self._composer,
+                marks=self._marks,
+                producer=self._producer,
+                recording=self._recorder,
             )
         )
         return Subscription(consumption, self._provider)
@@ -241,6 +263,8 @@ class Queues:
         with ExitStack() as closing:
             closing.callback(self._closed.set)
             closing.callback(self._provider.close)
+            # After all that was published has been answered.
+            closing.callback(self._reporting.close)
             closing.callback(self._producer.stop)
             self._roster.stop(_STOP_WITHIN_S)
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections import deque
-from types import MethodType
 from typing import Final
 
 from google.protobuf.message import Message
@@ -10,8 +9,8 @@ from google.protobuf.message import Message
 from queuecore.clock import Clock
 from queuecore.encoding import ErrorReply, encode
 from queuecore.errors import InvalidMessage, PayloadTooLarge, QueueError, RequestFailed
-from queuecore.messages import REQUEST_ID, QueueMessage, RecordMetadata
-from queuecore.providers.base import QueueProducer
+from queuecore.messages import REQUEST_ID, QueueMessage
+from queuecore.providers.base import Brief, QueueProducer, Sending
 from queuecore.requests.progress import Progress
 from queuecore.requests.request import Outcome, Reply, Request
 
@@ -22,6 +21,8 @@ HANDLER_TIMED_OUT: Final = "handler_timed_out"
 ANSWER_REFUSED: Final = "answer_refused"
 # A named tuple's own runs in Python, and tens of thousands are made every second.
 _new: Final = tuple.__new__
+# So many answers are sent together at most: who asked for the first waits for the last of them.
+_TOGETHER: Final = 64
 # An answer need not hold more of what went wrong than a person would read.
 _MAX_MESSAGE: Final = 2_000
 
@@ -38,6 +39,10 @@ class Answering:
         self.working: set[Request] = set()
         # Those whose answers the provider could not take, to be sent again.
         self._unsent: deque[Request] = deque()
+        # Those whose answers are made, and wait for others to be sent with.
+        self._ready: deque[Request] = deque()
+        # The first of them when it was last looked.
+        self._overdue: Request | None = None
         self._told = self._stored
 
     def begin(self, request: Request) -> bool:
@@ -49,17 +54,50 @@ class Answering:
         self.working.add(request)
         return True
 
-    def succeed(self, request: Request, reply: Reply) -> bool:
-        """False where it was ended meanwhile: its handler came too late."""
+    def succeed(self, request: Request, reply: Reply, *, waits: bool = False) -> bool:
+        """False where it was ended meanwhile: its handler came too late. An answer that waits is sent together with
+        others, which costs half as much: by `send_ready`, or when there are many."""
         if not self._is_mine(request):
             return False
         try:
             message = _answer(request, reply)
         except QueueError as error:
             self._answer(request, _error(request, _told(error)), Outcome.FAILED)
-        else:
+            return True
+        if not waits:
             self._answer(request, message, Outcome.ANSWERED)
+            return True
+        request.outcome, request.answer = Outcome.ANSWERED, message
+        self._ready.append(request)
+        if len(self._ready) >= _TOGETHER:
+            self.send_ready()
         return True
+
+    def send_ready(self) -> None:
+        """Answers that waited for each other."""
+        ready, told = self._ready, self._told
+        sends: list[Sending] = []
+        while ready:
+            try:
+                request = ready.popleft()
+            except IndexError:
+                # Another thread sends it.
+                break
+            if request.answer is not None:
+                sends.append((request.answer_to, request.answer, _new(Brief, (told, request))))
+        if sends:
+            self._producer.send_many(sends)
+
+    def send_overdue(self) -> None:
+        """For the thread that reads: likewise, where the first of them has waited since the last call. A handler that
+        was expected to be quick, and is not, holds nobody else's answer back for long."""
+        try:
+            first = self._ready[0]
+        except IndexError:
+            first = None
+        if first is not None and first is self._overdue:
+            self.send_ready()
+        self._overdue = first
 
     def fail(self, request: Request, error: BaseException) -> bool:
         """As `succeed`."""
@@ -105,12 +143,11 @@ class Answering:
     def _send(self, request: Request, message: QueueMessage) -> None:
         request.answer = message
         try:
-            # As a method of the request: one object, where a partial is two.
-            self._producer.send(request.answer_to, message, MethodType(self._told, request))
+            self._producer.send(request.answer_to, message, _new(Brief, (self._told, request)))
         except QueueError as error:
-            self._stored(request, None, error)
+            self._stored(request, error)
 
-    def _stored(self, request: Request, metadata: RecordMetadata | None, error: QueueError | None) -> None:  # noqa: ARG002
+    def _stored(self, request: Request, error: QueueError | None) -> None:
         if error is None:
             self._progress.end(request)
         elif error.retryable:

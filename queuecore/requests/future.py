@@ -5,11 +5,11 @@ import logging
 import threading
 from _thread import LockType
 from collections import defaultdict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Final
 
 from queuecore.errors import QueueError, RequestCancelled
-from queuecore.messages import Record, RecordMetadata
+from queuecore.messages import Record
 
 if TYPE_CHECKING:
     from queuecore.requests.pending import PendingRequests
@@ -125,10 +125,21 @@ class ResponseFuture:
 
     # For those that took it out of the pending requests.
 
+    @staticmethod
+    def complete_all(answered: Iterable[tuple["ResponseFuture", Record]], wakes: Wakes) -> None:
+        """Those whose answers came together: the lock is taken once for all of them."""
+        waited_for: list[tuple[ResponseFuture, Waiting | list[Waiting]]] = []
+        with _JOINING:
+            for future, answer in answered:
+                future._outcome = answer  # noqa: SLF001 - one of its kind, as below
+                if (then := future._then) is not None:  # noqa: SLF001
+                    future._then = None  # noqa: SLF001
+                    waited_for.append((future, then))
+        for future, then in waited_for:
+            future._tell_each(then, wakes)  # noqa: SLF001
+
     def complete(self, answer: Record, wakes: Wakes) -> None:
-        self._outcome = answer
-        if self._then is not None:
-            self._tell(wakes)
+        self.complete_all([(self, answer)], wakes)
 
     def fail(self, error: QueueError, wakes: Wakes | None = None) -> None:
         self._outcome = error
@@ -138,7 +149,7 @@ class ResponseFuture:
             if wakes is None:
                 own.wake()
 
-    def stored(self, metadata: RecordMetadata | None, error: QueueError | None) -> None:  # noqa: ARG002
+    def stored(self, error: QueueError | None) -> None:
         """What became of sending it: a request that is nowhere stored will have no answer."""
         if error is not None and self._pending.take_not_stored(self.request_id) is not None:
             self.fail(error)
@@ -175,20 +186,21 @@ class ResponseFuture:
     def _tell(self, wakes: Wakes) -> None:
         with _JOINING:
             then, self._then = self._then, None
-        for waiting in _all(then):
-            if isinstance(waiting, tuple):
+        if then is not None:
+            self._tell_each(then, wakes)
+
+    def _tell_each(self, then: Waiting | list[Waiting], wakes: Wakes) -> None:
+        for waiting in then if type(then) is list else (then,):
+            if type(waiting) is tuple:
                 wakes.add(waiting)
-            elif isinstance(waiting, LockType):
+            elif type(waiting) is LockType:
                 waiting.release()
             else:
-                self._call(waiting)
-
-    def _call(self, callback: Callback) -> None:
-        try:
-            callback(self)
-        except Exception:
-            # Others' requests end on this thread, too.
-            logger.exception("a callback of request %s raised", self.request_id.hex())
+                try:
+                    waiting(self)  # type: ignore[operator]
+                except Exception:
+                    # Others' requests end on this thread, too.
+                    logger.exception("a callback of request %s raised", self.request_id.hex())
 
 
 def _all(then: Waiting | list[Waiting] | None) -> list[Waiting]:

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from queuecore.clock import Clock
 from queuecore.consuming.tracker import OffsetTracker
-from queuecore.messages import EXPIRE_TS, REQUEST_ID, RESPONSE_TOPIC, Record, decode_millis
+from queuecore.messages import EXPIRE_TS, REQUEST_ID, RESPONSE_TOPIC, Record, decode_millis, source_of
 from queuecore.requests.request import Outcome, Request
 from queuecore.requests.topics import RequestTopics
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
@@ -30,40 +31,44 @@ class Intake:
     """For the thread that reads."""
 
     def __init__(self, topics: RequestTopics, clock: Clock) -> None:
-        self._topics = topics
         self._clock = clock
-        self._addresses: dict[bytes, TopicPartitionInfo | None] = {}
+        self._addresses = _Addresses(topics)
 
     def take(self, records: Sequence[Record], trackers: Mapping[ProviderPartition, OffsetTracker]) -> Taken:
-        taken = Taken([], [])
-        now, now_ms, clock = self._clock.monotonic(), self._clock.now_ms(), self._clock
-        for record in records:
-            tracker = trackers[ProviderPartition(record.topic, record.partition)]
-            tracker.give((record.offset,))
-            headers = record.headers
-            request_id, expires = headers.get(REQUEST_ID, b""), headers.get(EXPIRE_TS, b"")
-            address = self._address(headers.get(RESPONSE_TOPIC, b""))
-            if address is None or len(request_id) != _ID_BYTES or len(expires) != _TIME_BYTES:
-                _complain(record)
-                taken.done.append((tracker, record.offset, Outcome.MALFORMED))
-            elif (left_ms := decode_millis(expires) - now_ms) <= 0:
-                taken.done.append((tracker, record.offset, Outcome.EXPIRED))
-            else:
-                deadline = now + left_ms / 1000
-                taken.requests.append(Request(record, request_id, address, deadline, tracker, clock))
+        requests, done = taken = Taken([], [])
+        clock, addresses = self._clock, self._addresses
+        now, now_ms = clock.monotonic(), clock.now_ms()
+        for source, records_of_source in groupby(records, source_of):
+            tracker = trackers[ProviderPartition(source.topic, source.partition)]
+            together = list(records_of_source)
+            tracker.give([record.offset for record in together])
+            for record in together:
+                headers = record.headers
+                request_id, expires = headers.get(REQUEST_ID, b""), headers.get(EXPIRE_TS, b"")
+                address = addresses[headers.get(RESPONSE_TOPIC, b"")]
+                if address is None or len(request_id) != _ID_BYTES or len(expires) != _TIME_BYTES:
+                    _complain(record)
+                    done.append((tracker, record.offset, Outcome.MALFORMED))
+                elif (left_ms := decode_millis(expires) - now_ms) <= 0:
+                    done.append((tracker, record.offset, Outcome.EXPIRED))
+                else:
+                    requests.append(Request(record, request_id, address, now + left_ms / 1000, tracker, clock))
         return taken
 
-    def _address(self, header: bytes) -> TopicPartitionInfo | None:
-        """Where the answer goes; None where it must not go."""
-        try:
-            return self._addresses[header]
-        except KeyError:
-            name = header.decode(errors="replace")
-            if len(self._addresses) >= _KNOWN_TOPICS:
-                self._addresses.clear()
-            address = TopicPartitionInfo(name) if self._topics.is_response_topic(name) else None
-            self._addresses[header] = address
-            return address
+
+class _Addresses(dict[bytes, TopicPartitionInfo | None]):
+    """Where answers go, by what requests say; None where they must not go."""
+
+    def __init__(self, topics: RequestTopics) -> None:
+        super().__init__()
+        self._topics = topics
+
+    def __missing__(self, header: bytes) -> TopicPartitionInfo | None:
+        name = header.decode(errors="replace")
+        if len(self) >= _KNOWN_TOPICS:
+            self.clear()
+        self[header] = address = TopicPartitionInfo(name) if self._topics.is_response_topic(name) else None
+        return address
 
 
 def _complain(record: Record) -> None:

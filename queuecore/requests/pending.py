@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from typing import Final
 
 from queuecore.clock import Clock
@@ -52,9 +53,30 @@ class PendingRequests:
                 self._sooner.notify()
         return future
 
+    def add_many(self, count: int, now: float, deadline: float) -> list[ResponseFuture]:
+        """Requests that wait from now on: so many, or as many as there is room for."""
+        with self._lock:
+            room = 0 if self._is_closed else min(count, max(0, self._limit - len(self._futures)))
+            self.refused += count - room
+            numbers = range(self.sent + 1, self.sent + room + 1)
+            self.sent += room
+            life = self._life
+            ids = [life + one.to_bytes(8, "big") for one in numbers]
+            futures = [ResponseFuture(self, one, now, deadline) for one in ids]
+            self._futures.update(zip(ids, futures, strict=True))
+            if futures and deadline < self._earliest:
+                self._earliest = deadline
+                self._sooner.notify()
+        return futures
+
     def take(self, request_id: bytes) -> ResponseFuture | None:
         """The request, for who ends it; None where it has ended, or was never made here."""
         return self._futures.pop(request_id, None)
+
+    def take_each(self, request_ids: Iterable[bytes]) -> list[ResponseFuture | None]:
+        """As `take` for each of these."""
+        pop = self._futures.pop
+        return [pop(one, None) for one in request_ids]
 
     def take_cancelled(self, request_id: bytes) -> ResponseFuture | None:
         """As `take`, for one that nobody waits for any more."""

@@ -14,10 +14,16 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from queuecore.metrics.names import (
+    PENDING_REQUESTS,
+    PENDING_REQUESTS_MEMORY,
+    REQUEST_REFUSALS,
+    REQUEST_TIMEOUTS,
+    RESPONSE_LAG,
+)
 from queuecore.requests.counts import LAG_BOUNDS_MS
 from queuecore.requests.template import RequestTemplate
 
-_LABELS: Final = ("service_id", "request_topic")
 _BOUNDS: Final = (*(f"{bound_ms / 1000:g}" for bound_ms in LAG_BOUNDS_MS), "+Inf")
 
 
@@ -28,15 +34,13 @@ class RequestCollector(Collector):
         self._templates = tuple(templates)
 
     def collect(self) -> Iterator[Metric]:
-        pending = GaugeMetricFamily("pending_requests_count", "Requests that wait for their answers.", labels=_LABELS)
+        pending = GaugeMetricFamily(PENDING_REQUESTS.name, PENDING_REQUESTS.help, labels=PENDING_REQUESTS.labels)
         memory = GaugeMetricFamily(
-            "pending_requests_memory_bytes", "What requests take that wait for their answers.", labels=_LABELS
+            PENDING_REQUESTS_MEMORY.name, PENDING_REQUESTS_MEMORY.help, labels=PENDING_REQUESTS_MEMORY.labels
         )
-        timeouts = CounterMetricFamily("request_timeout_count", "Requests that had no answer in time.", labels=_LABELS)
-        refusals = CounterMetricFamily(
-            "request_refused_count", "Requests that were not sent, as too many were pending.", labels=_LABELS
-        )
-        lag = HistogramMetricFamily("response_lag_seconds", "From request to answer.", labels=_LABELS)
+        timeouts = CounterMetricFamily(REQUEST_TIMEOUTS.name, REQUEST_TIMEOUTS.help, labels=REQUEST_TIMEOUTS.labels)
+        refusals = CounterMetricFamily(REQUEST_REFUSALS.name, REQUEST_REFUSALS.help, labels=REQUEST_REFUSALS.labels)
+        lag = HistogramMetricFamily(RESPONSE_LAG.name, RESPONSE_LAG.help, labels=RESPONSE_LAG.labels)
         for template in self._templates:
             labels, counts = (template.service_id, template.topics.name), template.counts
             pending.add_metric(labels, counts.pending)

@@ -4,11 +4,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from queuecore.clock import SYSTEM_CLOCK
 from queuecore.consuming.beginning import begin_at_end
-from queuecore.errors import Displaced, NotOwner, QueueError
+from queuecore.errors import Displaced, NotOwner, ProviderUnavailable, QueueError
+from queuecore.groups.members import displaced
 from queuecore.messages import Record
 from queuecore.providers.base import Provider, QueueConsumer, TopicSpec
 from queuecore.requests.gathering import Gathering
@@ -23,6 +25,8 @@ _MEMBER: Final = "responses"
 _COMMIT_EVERY_S: Final = 0.5
 # Longer than a group takes to give its only member the only partition.
 _WITHOUT_TOPIC_S: Final = 10.0
+# How often a topic that brings nothing is looked for: not all providers tell a consumer that it was removed.
+_LOOK_EVERY_S: Final = 5.0
 _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 5.0
 
@@ -84,7 +88,7 @@ class ResponseReader:
             try:
                 self._read()
             except Exception as error:
-                if isinstance(error, Displaced) or (isinstance(error, NotOwner) and self._has_successor()):
+                if isinstance(error, NotOwner) and (isinstance(error, Displaced) or self._has_successor()):
                     self._give_way(error)
                     return
                 # Whatever it is: without this thread no answer would be found any more.
@@ -106,9 +110,10 @@ class ResponseReader:
             consumer.stop()
 
     def _read_on(self, consumer: QueueConsumer) -> None:
-        """Returns when it is stopped, or has had nothing to read from for a while: the topic was removed."""
+        """Returns when it is stopped, or has had nothing to read from for a while: the topic was removed. UnknownTopic
+        where it is found to be."""
         gathering = Gathering(SYSTEM_CLOCK)
-        committed_at = held_at = time.monotonic()
+        committed_at = held_at = seen_at = time.monotonic()
         is_behind = False
         while not self._is_stopping:
             if records := consumer.poll(self._poll_ms):
@@ -123,9 +128,19 @@ class ResponseReader:
             elif now - held_at > _WITHOUT_TOPIC_S:
                 logger.warning("%s cannot be read; it is made again if it is gone", self._spec.name)
                 return
+            if records:
+                seen_at = now
+            elif now - seen_at > _LOOK_EVERY_S:
+                self._look_for_topic()
+                seen_at = time.monotonic()
             if is_behind and now - committed_at >= _COMMIT_EVERY_S:
                 consumer.commit()
                 committed_at, is_behind = now, False
+
+    def _look_for_topic(self) -> None:
+        """UnknownTopic where it was removed. While the provider is away nobody can say."""
+        with suppress(ProviderUnavailable):
+            self._provider.admin().end_offsets([self._info.place])
 
     def _has_successor(self) -> bool:
         """Whether another has the place of one that was silent for so long that its group forgot it. Two that both
@@ -136,7 +151,8 @@ class ResponseReader:
             return False
         return found is not None and bool(found.members)
 
-    def _give_way(self, error: QueueError) -> None:
+    def _give_way(self, error: NotOwner) -> None:
+        """However the provider put it: another instance is there in this one's place."""
         logger.error("another instance has the id that %s is for, and gets its answers: %s", self._spec.name, error)
-        self.error = error
-        self._end(error)
+        self.error = error if isinstance(error, Displaced) else displaced(self.group, _MEMBER)
+        self._end(self.error)

@@ -1,29 +1,23 @@
 """What requests are like, told to the pipeline, and to the log when they need attention."""
 
 import logging
-import threading
 from collections import deque
-from collections.abc import Iterable
-from types import TracebackType
-from typing import Final, Self
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import QueueError
-from queuecore.hashing import partition_of
-from queuecore.messages import QueueMessage, RecordMetadata
-from queuecore.metrics import EVENT_VERSION, METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.proto.events_pb2 import Event, RequestSample
+from queuecore.metrics.reporting import REPORT_EVERY_S, EventReporter
+from queuecore.metrics.samples import Sample
+from queuecore.proto.events_pb2 import RequestSample
 from queuecore.providers.base import QueueProducer
 from queuecore.requests.counts import LAG_BOUNDS_MS, RequestCounts
 from queuecore.requests.template import RequestTemplate
 from queuecore.requests.thresholds import Breach, RequestThresholds, find_breaches
-from queuecore.topics import TopicPartitionInfo, with_prefix
 
 logger = logging.getLogger(__name__)
 
 _DEFAULT_THRESHOLDS: Final = RequestThresholds()
 _MINUTE_S: Final = 60.0
-_STOP_WITHIN_S: Final = 10.0
 # Counts that rise: a sample has how much they rose by.
 _RISING: Final = (
     *("sent", "answered", "failed", "timed_out", "not_stored", "cancelled", "refused", "late", "orphans"),
@@ -75,10 +69,30 @@ class RequestWatch:
         self.breaches = breaches
 
 
-class RequestReporter:
-    """Sends a sample of each template to `queue.metrics` every so often, on a thread of its own: nothing that is asked
-    waits for it. While the provider takes none, samples are dropped and counted. Leaving its `with` block stops it,
-    after a last sample."""
+class RequestWatches:
+    """Several templates, as a source of samples for a reporter. Each is looked at whether or not samples are taken:
+    what needs attention is in the log all the same."""
+
+    def __init__(
+        self,
+        templates: Iterable[RequestTemplate],
+        thresholds: RequestThresholds = _DEFAULT_THRESHOLDS,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._watches = [RequestWatch(one, thresholds, clock.monotonic()) for one in templates]
+
+    @property
+    def breaches(self) -> tuple[Breach, ...]:
+        """What is beyond its threshold now."""
+        return tuple(breach for watch in self._watches for breach in watch.breaches)
+
+    def samples(self, now: float) -> Iterator[tuple[str, Sample]]:
+        for watch in self._watches:
+            yield watch.template.service_id, watch.look(now)
+
+
+class RequestReporter(EventReporter):
+    """Reports on these templates alone, and says what of them needs attention."""
 
     def __init__(
         self,
@@ -86,65 +100,15 @@ class RequestReporter:
         templates: Iterable[RequestTemplate],
         thresholds: RequestThresholds = _DEFAULT_THRESHOLDS,
         *,
-        interval_s: float = 10.0,
+        interval_s: float = REPORT_EVERY_S,
         prefix: str = "",
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """`producer` is lent: whoever made it stops it."""
-        self._producer = producer
-        self._watches = [RequestWatch(one, thresholds, clock.monotonic()) for one in templates]
-        self._topic = with_prefix(prefix, METRICS_TOPIC)
-        self._interval_s = interval_s
-        self._clock = clock
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="request-reporter", daemon=True)
-        # Written by the producer's thread, or by this one.
-        self.dropped = 0
+        self._watches = RequestWatches(templates, thresholds, clock)
+        super().__init__(producer, [self._watches], interval_s=interval_s, prefix=prefix, clock=clock)
 
     @property
     def breaches(self) -> tuple[Breach, ...]:
         """What is beyond its threshold now."""
-        return tuple(breach for watch in self._watches for breach in watch.breaches)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(_STOP_WITHIN_S)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
-
-    def report(self) -> None:
-        """One sample of each, now. For one thread at a time."""
-        for watch in self._watches:
-            service_id = watch.template.service_id
-            event = Event(
-                version=EVENT_VERSION,
-                at_ms=self._clock.now_ms(),
-                service_id=service_id,
-                request_sample=watch.look(self._clock.monotonic()),
-            )
-            number = partition_of(service_id, METRICS_PARTITIONS)
-            info = TopicPartitionInfo(self._topic, number, use_internal_partition=True)
-            try:
-                self._producer.send(info, QueueMessage(None, event.SerializeToString()), self._stored)
-            except QueueError as error:
-                self._stored(None, error)
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._interval_s):
-            self.report()
-        self.report()
-
-    def _stored(self, metadata: RecordMetadata | None, error: QueueError | None) -> None:  # noqa: ARG002
-        if error is not None:
-            self.dropped += 1
-            logger.debug("a sample of requests is dropped: %s", error)
+        return self._watches.breaches

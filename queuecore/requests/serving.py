@@ -81,6 +81,7 @@ class Serving:
 
     def _look(self) -> None:
         now = self._clock.monotonic()
+        self._answering.send_overdue()
         self._progress.settle()
         self._workers.look()
         if now - self._watched_at >= self._options.poll_interval_ms / 1000:

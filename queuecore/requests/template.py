@@ -24,7 +24,7 @@ from queuecore.messages import (
     Record,
     encode_millis,
 )
-from queuecore.providers.base import Provider, QueueProducer
+from queuecore.providers.base import Brief, Provider, QueueProducer, Sending
 from queuecore.requests.counts import LagHistogram, RequestCounts
 from queuecore.requests.future import ResponseFuture, Wakes
 from queuecore.requests.options import RequestOptions
@@ -37,6 +37,7 @@ _DEFAULT_OPTIONS: Final = RequestOptions()
 _STOP_WITHIN_S: Final = 10.0
 # A named tuple's own runs in Python, and fifty thousand are made every second.
 _new: Final = tuple.__new__
+_stored: Final = ResponseFuture.stored
 
 
 class RequestTemplate:
@@ -105,26 +106,59 @@ class RequestTemplate:
         timeout_ms  how long to wait for the answer; by default, and at most, `max_request_timeout_ms`
         to          the partition; by default that of the message's key, or each in turn for one without
 
-        Waits only while the producer's buffer is full. ConfigurationError for a timeout that cannot be.
+        Waits only while the producer's buffer is full, and no longer than the timeout. ConfigurationError for a timeout
+        that cannot be.
         """
         timeout_ms = self.options.timeout_ms(timeout_ms)
         key, data, headers = (None, message, NO_HEADERS) if type(message) is bytes else _parts(message)
+        # Before it is pending: what cannot be made leaves nothing behind.
+        place = to or self._place(key)
         producer, clock = self._producer, self._clock
         now = clock.monotonic()
         future = None if self._refusal is not None else self._pending.add(now, now + timeout_ms / 1000)
         if future is None or producer is None:
             return self._refused(now)
         made = {
-            **headers,
             REQUEST_ID: future.request_id,
             RESPONSE_TOPIC: self._response_header,
             EXPIRE_TS: encode_millis(clock.now_ms() + timeout_ms),
         }
+        if headers:
+            made = {**headers, **made}
         try:
-            producer.send(to or self._place(key), _new(QueueMessage, (key, data, made)), future.stored)
+            asked = _new(QueueMessage, (key, data, made))
+            producer.send(place, asked, _new(Brief, (_stored, future)), timeout_ms / 1000)
         except QueueError as error:
-            future.stored(None, error)
+            future.stored(error)
         return future
+
+    def send_many(
+        self, messages: Sequence[QueueMessage | Message | bytes], *, timeout_ms: int | None = None
+    ) -> list[ResponseFuture]:
+        """As `send` for each, in this order, each with a future of its own: for who has many at once it is half the
+        work. Those there is no room for end at once with TooManyRequests."""
+        timeout_ms = self.options.timeout_ms(timeout_ms)
+        producer, clock = self._producer, self._clock
+        now = clock.monotonic()
+        if self._refusal is not None or producer is None:
+            return [self._refused(now) for _ in messages]
+        parts = [(None, one, NO_HEADERS) if type(one) is bytes else _parts(one) for one in messages]
+        # All before any is pending: what cannot be made leaves nothing behind.
+        places = [self._place(key) for key, _, _ in parts]
+        futures = self._pending.add_many(len(messages), now, now + timeout_ms / 1000)
+        common = {RESPONSE_TOPIC: self._response_header, EXPIRE_TS: encode_millis(clock.now_ms() + timeout_ms)}
+        sends: list[Sending] = [
+            (
+                place,
+                _new(QueueMessage, (key, data, {**headers, **common, REQUEST_ID: future.request_id}))
+                if headers
+                else _new(QueueMessage, (key, data, {**common, REQUEST_ID: future.request_id})),
+                _new(Brief, (_stored, future)),
+            )
+            for future, place, (key, data, headers) in zip(futures, places, parts, strict=False)
+        ]
+        producer.send_many(sends, timeout_ms / 1000)
+        return futures + [self._refused(now) for _ in messages[len(futures) :]]
 
     @property
     def counts(self) -> RequestCounts:
@@ -190,13 +224,15 @@ class RequestTemplate:
 
     def _complete(self, records: Sequence[Record]) -> None:
         """All answers of one look, on the reader's thread: times are taken once, and event loops woken once."""
-        now, wakes, take = self._clock.monotonic(), Wakes(), self._pending.take
+        now, wakes = self._clock.monotonic(), Wakes()
         answers: list[tuple[ResponseFuture, Record]] = []
         failures: list[tuple[ResponseFuture, Record]] = []
-        for record in records:
-            headers = record.headers
-            request_id = headers.get(REQUEST_ID, b"")
-            if (future := take(request_id)) is None:
+        headers_of = [record.headers for record in records]
+        ids = [headers.get(REQUEST_ID, b"") for headers in headers_of]
+        for future, record, headers, request_id in zip(
+            self._pending.take_each(ids), records, headers_of, ids, strict=True
+        ):
+            if future is None:
                 self._count_stray(request_id)
             else:
                 (failures if ERROR_CODE in headers else answers).append((future, record))
@@ -204,8 +240,7 @@ class RequestTemplate:
         self._lags.add([(now - future.sent_at) * 1000 for future, _ in itertools.chain(answers, failures)])
         self._failed += len(failures)
         self._answered += len(answers)
-        for future, record in answers:
-            future.complete(record, wakes)
+        ResponseFuture.complete_all(answers, wakes)
         for future, record in failures:
             future.fail(_failure(record), wakes)
         wakes.wake()
@@ -219,13 +254,17 @@ class RequestTemplate:
     def _watch(self) -> None:
         """Deadlines have a thread of their own: they pass while a provider that is away keeps the reader waiting."""
         while self._pending.wait_until_due(self._clock, self.options.poll_interval_ms / 1000):
-            wakes = Wakes()
-            expired = self._pending.take_expired(self._clock.monotonic())
-            # Counted first: who is told may look.
-            self._timed_out += len(expired)
-            for future in expired:
-                future.fail(self._timeout(future), wakes)
-            wakes.wake()
+            self._end_expired()
+
+    def _end_expired(self) -> None:
+        """A call of its own: what waited is not kept until others' time is up."""
+        wakes = Wakes()
+        expired = self._pending.take_expired(self._clock.monotonic())
+        # Counted first: who is told may look.
+        self._timed_out += len(expired)
+        for future in expired:
+            future.fail(self._timeout(future), wakes)
+        wakes.wake()
 
     def _timeout(self, future: ResponseFuture) -> RequestTimeout:
         waited_ms = round((future.deadline - future.sent_at) * 1000)

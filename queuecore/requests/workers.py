@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 # take on average would say nothing: one in hundreds is interrupted, and waits for all the other threads.
 _QUICK_S: Final = 0.0005
 _MOST: Final = 0.5
+# While fewer are slow, answers wait for each other.
+_RARELY: Final = 0.1
 # How long the line may stand still before others are called.
 _SLOW_S: Final = 0.1
 _SMOOTHING: Final = 0.1
@@ -136,6 +138,7 @@ class ThreadWorkers:
             while (request := self._next()) is not None:
                 if not self._handle(request) and self._was_left_behind(request):
                     return
+            self._answering.send_ready()
 
     def _stands_still(self) -> bool:
         """Whether nobody has begun another request for long. How long each is at its own would say nothing here either:
@@ -171,7 +174,8 @@ class ThreadWorkers:
             self._note_time(request)
             return answering.fail(request, error)
         self._note_time(request)
-        return answering.succeed(request, reply)
+        # Behind a slow one, who reads would have to send it.
+        return answering.succeed(request, reply, waits=self._slow < _RARELY)
 
     def _note_time(self, request: Request) -> None:
         is_slow = time.monotonic() - request.started_at > _QUICK_S

@@ -254,6 +254,19 @@ def test_what_is_drained_is_marked(kit: Kit) -> None:
         kit.store.set_draining("aa", draining=True)
 
 
+def test_who_lost_its_lease_is_drained_still_and_a_new_process_is_not(kit: Kit) -> None:
+    first = kit.join("a")
+    kit.store.set_draining("a", draining=True)
+    kit.pass_time(LEASE_S * 1.1)
+    kit.store.bury(kit.lead(kit.join("b")))
+    assert kit.store.view().draining == frozenset()
+    again = kit.store.join(ServiceInfo("a"), host="here", pid=1, lease_s=LEASE_S, former=first)
+    assert kit.store.view().draining == {"a"}
+    kit.store.leave(again)
+    kit.join("a")
+    assert kit.store.view().draining == frozenset()
+
+
 def test_rebalances_are_kept_and_the_one_under_way_comes_first(kit: Kit) -> None:
     term = kit.lead(kit.join("a"))
     assert kit.store.open_rebalance() is None

@@ -70,7 +70,8 @@ class TestConsumptions(KafkaKit):
             send_all(provider, info, b"%d" % number)
         plan = ConsumptionPlan("q", group, tuple(queue[:2]), "note", epochs={0: 1, 1: 1}, poll_interval_ms=10)
         with consuming(plan, provider, seen) as consumption:
-            wait_until(lambda: self.committed(provider, group, queue[1]) == (1, 1))
+            for info in queue[:2]:
+                wait_until(lambda info=info: self.committed(provider, group, info) == (1, 1))
             stay, part = consumption.stay, consumption.stay._parts[queue[1].place]
             assert consumption.change(replace(plan, infos=tuple(queue[1:]), epochs={1: 1, 2: 5}))
             wait_until(lambda: self.committed(provider, group, queue[2]) == (1, 5))

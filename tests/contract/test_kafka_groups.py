@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from queuecore.errors import ConfigurationError, NotOwner
+from queuecore.errors import ConfigurationError, NotOwner, UnknownTopic
 from queuecore.providers.base import Provider, QueueConsumer, TopicSpec
 from queuecore.providers.kafka import assignment
 from queuecore.providers.kafka.assignment import Assignment
+from queuecore.providers.kafka.consumer import KafkaConsumer
 from queuecore.providers.options import ConsumerOptions, Strategy
 from queuecore.testing.contract import OpenProvider
 from queuecore.testing.contract.changing import ChangingContract
@@ -67,6 +68,22 @@ class TestGroups(KafkaKit):
 
         monkeypatch.setattr("queuecore.providers.kafka.membership.Assignment", Watched)
         return members
+
+    def test_a_topic_that_the_library_misses_may_be_there(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        """Told to read another topic, it may complain of what it has not asked the brokers for yet: seldom enough that
+        it is done here in its place."""
+        consumer = consumers(provider, group, [info])
+        assert isinstance(consumer, KafkaConsumer)
+        member, missed = consumer._membership, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        assert member is not None
+        member._receive([Message(topic=info.full_topic_name, error=missed)])
+        send_all(provider, info, b"0")
+        take(consumer, 1)
+        member._receive([Message(topic="contract-there-is-no-such-topic", error=missed)])
+        with pytest.raises(UnknownTopic):
+            consumer.poll(POLL_MS)
 
     def test_who_keeps_a_partition_does_not_notice_a_rebalance(
         self, open_provider: OpenProvider, group: str, consumers: Subscribe

@@ -83,6 +83,19 @@ class Answering(RequestKit):
         assert future.result(DEADLINE_S).data == b"2"
         wait_until(lambda: responder.counts.timed_out == 1)
 
+    def test_no_answer_waits_for_a_slow_handler_behind_it(self, services: Services) -> None:
+        """Those of quick handlers are sent together, which must not keep one back."""
+        gate = Gate()
+        services.responder(
+            lambda request: gate(request) if request.data == b"slow" else b"", ResponseOptions(concurrency=1)
+        )
+        template = services.requester()
+        *quick, slow = template.send_many([QueueMessage(b"one", data) for data in (*([b"quick"] * 5), b"slow")])
+        wait_until(lambda: gate.begun)
+        assert [future.result(DEADLINE_S).data for future in quick] == [b""] * 5
+        gate.goes_on.set()
+        assert slow.result(DEADLINE_S).data == b"slow"
+
     def test_an_async_handler_that_takes_too_long_is_cancelled(self, services: Services) -> None:
         ended: list[str] = []
 

@@ -34,6 +34,35 @@ class Asking(RequestKit):
         counts = template.counts
         assert (counts.sent, counts.answered, counts.pending, sum(counts.lag_buckets)) == (500, 500, 0, 500)
 
+    def test_each_of_many_gets_its_own_answer(self, services: Services) -> None:
+        services.responder()
+        template = services.requester()
+        asked = [b"%d" % number for number in range(500)]
+        futures = template.send_many([QueueMessage(b"acme", data) if len(data) < 3 else data for data in asked])
+        assert [future.result(DEADLINE_S).data for future in futures] == asked
+        assert (template.counts.sent, template.counts.answered, template.counts.pending) == (500, 500, 0)
+
+    def test_of_many_those_without_room_are_refused_at_once(self, services: Services) -> None:
+        gate = Gate()
+        services.responder(gate)
+        template = services.requester(options=RequestOptions(max_pending_requests=3))
+        futures = template.send_many([b"%d" % number for number in range(5)])
+        assert [type(future.exception(0)) for future in futures[3:]] == [TooManyRequests] * 2
+        gate.goes_on.set()
+        assert [future.result(DEADLINE_S).data for future in futures[:3]] == [b"0", b"1", b"2"]
+        assert template.counts.refused == 2
+
+    def test_of_many_a_key_that_cannot_be_leaves_none_pending(self, services: Services) -> None:
+        template = services.requester()
+        with pytest.raises((TypeError, AttributeError, QueueError)):
+            template.send_many([b"1", QueueMessage(7, b"2")])  # type: ignore[arg-type]
+        assert (template.counts.pending, template.counts.sent) == (0, 0)
+
+    def test_of_many_none_is_sent_before_the_start_or_after_the_end(self, services: Services) -> None:
+        template = services.requester()
+        template.stop()
+        assert [type(one.exception(0)) for one in template.send_many([b"1", b"2"])] == [RequestsStopped] * 2
+
     def test_answers_are_awaited(self, services: Services) -> None:
         services.responder()
         template = services.requester()
@@ -215,15 +244,6 @@ class Asking(RequestKit):
         again = services.requester()
         assert again.send(b"1").result(DEADLINE_S).data == b"1"
 
-
-async def _awaited(template: RequestTemplate, data: bytes):
-    return await template.send(data)
-
-
-class Removed(RequestKit):
-    """Where consumers learn at once that their topic was removed; Kafka's client does not, under a name that is made
-    again."""
-
     def test_a_response_topic_that_vanishes_is_made_again(self, services: Services) -> None:
         services.responder()
         template = services.requester()
@@ -236,11 +256,15 @@ class Removed(RequestKit):
         wait_until(is_answered)
 
 
-class TestMemory(Asking, Removed, MemoryKit):
+async def _awaited(template: RequestTemplate, data: bytes):
+    return await template.send(data)
+
+
+class TestMemory(Asking, MemoryKit):
     """In one process."""
 
 
-class TestLog(Asking, Removed, LogKit):
+class TestLog(Asking, LogKit):
     """In files."""
 
 

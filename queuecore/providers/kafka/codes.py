@@ -63,6 +63,8 @@ MEANING: Final[dict[int, type[QueueError]]] = {
     KafkaError._SSL: ConfigurationError,
 }
 
+# What a client says of a topic or partition that there is not, or of which it has not heard yet.
+NOT_KNOWN: Final = frozenset(code for code, kind in MEANING.items() if kind is UnknownTopic)
 # A consumer gets over these by itself.
 PASSING: Final = frozenset(
     {KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._MAX_POLL_EXCEEDED, KafkaError._TIMED_OUT}

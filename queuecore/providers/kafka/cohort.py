@@ -4,17 +4,23 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message
 
+from queuecore.providers.base import Brief
 from queuecore.providers.kafka.connection import logger
 from queuecore.providers.kafka.records import to_metadata
 
 
 class Cohort:
-    """The messages between one flush and the next. For the delivery's thread."""
+    """The messages between one flush and the next. Two counts, as two write them: who hands a message to the library,
+    with the delivery's right to, and the delivery's thread, which answers."""
 
-    __slots__ = ("unanswered",)
+    __slots__ = ("answered", "sent")
 
     def __init__(self) -> None:
-        self.unanswered = 0
+        self.sent = self.answered = 0
+
+    @property
+    def unanswered(self) -> int:
+        return self.sent - self.answered
 
 
 class Sent(tuple[Any, ...]):
@@ -32,7 +38,11 @@ class Sent(tuple[Any, ...]):
             delivery.failed(cohort, callback, headers, error, message)
             return
         try:
-            callback(to_metadata(message), None)
+            if type(callback) is Brief:
+                function, thing = callback
+                function(thing, None)
+            else:
+                callback(to_metadata(message), None)
         except BaseException:
             logger.exception("a send callback raised; its message was stored")
-        cohort.unanswered -= 1
+        cohort.answered += 1

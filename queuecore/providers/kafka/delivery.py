@@ -2,6 +2,7 @@
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -9,14 +10,22 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import InvalidMessage, ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage, RecordMetadata
-from queuecore.providers.base import SendCallback
+from queuecore.providers.base import SendCallback, Sending
 from queuecore.providers.kafka.codes import FATAL, MEANING, NO_SUCH_PARTITION, PURGED
 from queuecore.providers.kafka.cohort import Cohort, Sent
 from queuecore.providers.kafka.connection import Connection, logger
 from queuecore.providers.kafka.inbox import Handed, Inbox
 from queuecore.providers.kafka.keyless import KeylessTopics
 from queuecore.providers.kafka.library_producer import LibraryProducer
-from queuecore.providers.kafka.records import Encoded, KafkaHeaders, encode_within, not_encodable, place_of, to_metadata
+from queuecore.providers.kafka.records import (
+    Encoded,
+    KafkaHeaders,
+    encode,
+    encode_within,
+    not_encodable,
+    place_of,
+    to_metadata,
+)
 from queuecore.providers.kafka.settings import producer_settings
 from queuecore.providers.kafka.singly import Singly
 from queuecore.providers.options import ProducerOptions
@@ -32,9 +41,9 @@ _new = tuple.__new__
 
 
 class Delivery:
-    """Callers from any thread share batches. They only put their messages into the inbox: it is the delivery's own
-    thread that hands them to the library and runs every callback. So nothing here has to be guarded, and two threads
-    do not take turns at the interpreter for every single message.
+    """Callers from any thread share batches. They hand their messages to the library themselves, one caller at a time.
+    What it does not take at once, and what comes behind that, goes into the inbox: from there the delivery's own thread
+    hands it over, which can wait. It alone runs callbacks.
     """
 
     def __init__(self, connection: Connection, options: ProducerOptions, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -54,18 +63,30 @@ class Delivery:
         self._thread = threading.Thread(target=self._run, name="kafka-producer", daemon=True)
         self._thread.start()
 
-    def send(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
-        place, size = info.place, 0
-        content: Encoded | QueueError
-        try:
-            key, _, _, size = content = encode_within(message, self._options.max_request_size)
-            if key is None and place.topic not in self._keyless.allowed and not self._is_own_thread():
-                self._keyless.check(place.topic)
-        except QueueError as error:
-            content = error
-        handed = (place, content, callback)
-        if not self._inbox.put(handed, size) and not self._inbox.put(handed, size, self._patience_s()):
-            raise self._no_room()
+    def send(
+        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None = None
+    ) -> None:
+        if self._inbox.pass_by(self._hand_at_once, ((info, message, callback),)):
+            return
+        handed, size = self._handed(info, message, callback)
+        if not self._inbox.put(handed, size):
+            patience_s = self._patience_s(patience_s)
+            if not self._inbox.put(handed, size, patience_s):
+                raise self._no_room(patience_s)
+
+    def send_many(self, sends: Sequence[Sending], patience_s: float | None = None) -> None:
+        left = sends[self._inbox.pass_by(self._hand_at_once, sends) :]
+        if not left:
+            return
+        handed = [self._handed(*send) for send in left]
+        if self._inbox.put_many([one for one, _ in handed], sum(size for _, size in handed)):
+            return
+        until = self._clock.monotonic() + self._options.patience_s(patience_s)
+        for info, message, callback in left:
+            try:
+                self.send(info, message, callback, max(0.0, until - self._clock.monotonic()))
+            except QueueError as error:
+                callback(None, error)
 
     def flush(self, timeout_s: float) -> bool:
         """In a callback there is nothing to wait for: it runs on the very thread that answers."""
@@ -101,15 +122,54 @@ class Delivery:
     def _is_own_thread(self) -> bool:
         return threading.get_ident() == self._thread.ident
 
-    def _patience_s(self) -> float:
-        return 0 if self._is_own_thread() else self._options.max_block_ms / 1000
+    def _handed(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> tuple[Handed, int]:
+        """What goes into the inbox, and its size."""
+        place, size = info.place, 0
+        content: Encoded | QueueError
+        try:
+            key, _, _, size = content = encode_within(message, self._options.max_request_size)
+            if key is None and place.topic not in self._keyless.allowed and not self._is_own_thread():
+                self._keyless.check(place.topic)
+        except QueueError as error:
+            content = error
+        return (place, content, callback), size
 
-    def _no_room(self) -> ProviderUnavailable:
+    def _hand_at_once(self, sends: Sequence[Sending]) -> int:
+        """How many the library takes without further ado. By one thread at a time, as `Inbox.pass_by` has it."""
+        cohort, produce, number = self._cohort, self._library.produce, 0
+        limit, takes_keyless = self._options.max_request_size, self._keyless.allowed
+        try:
+            for info, message, callback in sends:
+                topic, partition = info.place
+                key, value, headers, size = encode(message)
+                if size > limit or (key is None and topic not in takes_keyless):
+                    break
+                # The library's reports have no headers, which are needed where a message is sent again.
+                report: Sent = _new(Sent, (self, cohort, callback, headers))
+                # Counted first: who is interrupted behind the call has handed it over.
+                number += 1
+                try:
+                    # By position: named arguments cost the library half as much again.
+                    produce(topic, value, key, partition, report, None, 0, headers)
+                except Exception:
+                    number -= 1
+                    raise
+        except Exception:
+            # Whatever it is: the delivery's thread will see the same, and has the time to do something about it.
+            return number
+        finally:
+            cohort.sent += number
+        return number
+
+    def _patience_s(self, at_most_s: float | None) -> float:
+        return 0 if self._is_own_thread() else self._options.patience_s(at_most_s)
+
+    def _no_room(self, patience_s: float) -> ProviderUnavailable:
         error = ProviderUnavailable(
             f"{len(self._library) + len(self._inbox)} messages wait for Kafka at "
             f"{self._connection.bootstrap_servers}, which has answered none for "
             f"{self._clock.monotonic() - self._heard_at:.0f} s, and there is no room for more after "
-            f"{self._options.max_block_ms} ms; check that the brokers run, then send again"
+            f"{patience_s * 1000:.0f} ms; check that the brokers run, then send again"
         )
         self._connection.outage.report(error)
         return error
@@ -142,11 +202,14 @@ class Delivery:
 
     def _is_awaited(self) -> bool:
         """Whether somebody has not been answered."""
-        return bool(self._cohort.unanswered or self._flushes or len(self._inbox))
+        return self._is_unanswered() or bool(len(self._inbox))
+
+    def _is_unanswered(self) -> bool:
+        """Whether somebody has not whose message the library has."""
+        return bool(self._cohort.unanswered or self._flushes)
 
     def _serve(self) -> None:
-        is_awaited = bool(self._cohort.unanswered or self._flushes)
-        for number, handed in enumerate(self._inbox.take(waits=not is_awaited)):
+        for number, handed in enumerate(self._inbox.take(self._is_unanswered)):
             if isinstance(handed, threading.Event):
                 self._flushes.append((self._cohort, handed))
                 self._cohort = Cohort()
@@ -154,7 +217,8 @@ class Delivery:
                 self._hand_over(handed)
             if number % _POLL_EVERY == _POLL_EVERY - 1:
                 self._poll(0)
-        self._poll(_POLL_S if self._cohort.unanswered or self._flushes else 0)
+        self._inbox.passed()
+        self._poll(_POLL_S if self._is_unanswered() else 0)
 
     def _poll(self, timeout_s: float) -> None:
         """Run the callbacks of what was stored or failed since the last time."""
@@ -169,15 +233,13 @@ class Delivery:
     def _hand_over(self, handed: Handed) -> None:
         place, content, callback = handed
         cohort = self._cohort
-        cohort.unanswered += 1
+        cohort.sent += 1
         if isinstance(content, QueueError):
             self._answer(cohort, callback, content)
             return
         key, value, headers, _ = content
-        # The library's reports have no headers, which are needed where a message is sent again.
         report: Sent = _new(Sent, (self, cohort, callback, headers))
         try:
-            # By position: named arguments cost the library half as much again.
             self._library.produce(place.topic, value, key, place.partition, report, None, 0, headers)
         except (BufferError, KafkaException) as error:
             try:
@@ -221,7 +283,7 @@ class Delivery:
             callback(metadata, error)
         except BaseException:
             logger.exception("a send callback raised; its message was %s", "stored" if metadata else "refused")
-        cohort.unanswered -= 1
+        cohort.answered += 1
 
     def _explain(self, error: KafkaError, message: Message) -> QueueError:
         doing = f"send to {place_of(message)}"

@@ -54,6 +54,11 @@ class TopicLooking(Asking):
 
         return self._ask(look, "list topics")
 
+    def topic_names(self, behind: str = "", limit: int | None = None) -> list[str]:
+        """All but Kafka's own. Brokers tell all names at once, or none."""
+        found = self._ask(find_topics, "list topics")
+        return sorted(name for name in found if name > behind and not name.startswith(_INTERNAL))[:limit]
+
     def check(self, partitions: Iterable[ProviderPartition]) -> None:
         """UnknownTopic unless all of them exist."""
         if wanted := set(partitions):

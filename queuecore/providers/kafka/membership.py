@@ -11,7 +11,15 @@ from queuecore.groups.members import displaced
 from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener, Epochs
 from queuecore.providers.kafka.assignment import Assignment, not_owner
-from queuecore.providers.kafka.codes import FATAL, NOT_STARTED, PASSING, PLACE_TAKEN, REBALANCING, TOO_LATE
+from queuecore.providers.kafka.codes import (
+    FATAL,
+    NOT_KNOWN,
+    NOT_STARTED,
+    PASSING,
+    PLACE_TAKEN,
+    REBALANCING,
+    TOO_LATE,
+)
 from queuecore.providers.kafka.connection import Connection, logger
 from queuecore.providers.kafka.epochs import to_commit
 from queuecore.providers.kafka.following import Following
@@ -216,8 +224,23 @@ class Membership:
                 logger.warning("group %s: %s; it joins again with its next poll", self._group, error.str())
             elif error.code() in PASSING or error.retriable():
                 self._connection.outage.report(error)
-            else:
-                self._failure = self._explain(error, f"read as group {self._group}")
+            elif (cause := self._cause(message, error)) is not None:
+                self._failure = self._explain(cause, f"read as group {self._group}")
+
+    def _cause(self, message: Message, error: KafkaError) -> KafkaError | None:
+        """What is wrong, if anything is. Of a topic that it misses the library need not have asked the brokers: right
+        after it was told to read another one, an answer to an earlier question is enough for it to complain."""
+        topic, partition = message.topic(), message.partition()
+        if error.code() not in NOT_KNOWN or topic is None:
+            return error
+        try:
+            told = self._client.list_topics(topic, self._connection.timeout_s).topics[topic]
+        except KafkaException as failure:
+            return failure.args[0]  # type: ignore[no-any-return]
+        if told.error is not None or (partition is not None and partition >= len(told.partitions)):
+            return told.error or error
+        logger.debug("group %s: %s; but the brokers have it", self._group, error.str())
+        return None
 
     def _explain(self, error: KafkaError, doing: str) -> QueueError:
         if error.code() not in {FATAL, PLACE_TAKEN}:

@@ -14,8 +14,8 @@ Answer = TypeVar("Answer")
 
 
 class Caller:
-    """Makes one call at a time, on a thread of its own, and waits for it as long as the connection allows. A call
-    that hangs goes on by itself, and what it answers in the end is ignored. To be used by one thread."""
+    """Makes one call at a time, on a thread of its own, and waits for it as long as the connection allows, or as it is
+    told. A call that hangs goes on by itself, and what it answers in the end is ignored. To be used by one thread."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -25,7 +25,7 @@ class Caller:
         # The answer that is still awaited, by somebody or by nobody any more.
         self._awaited: Future[object] | None = None
 
-    def call(self, function: Callable[[], Answer]) -> Answer:
+    def call(self, function: Callable[[], Answer], patience_s: float | None = None) -> Answer:
         """Its answer or error; ProviderUnavailable when there is neither in time."""
         self.require_free()
         answer: Future[Answer] = Future()
@@ -38,7 +38,7 @@ class Caller:
 
         self._awaited = answer  # type: ignore[assignment]
         self._give(run)
-        self.require_free(self._connection.timeout_s)
+        self.require_free(self._connection.timeout_s if patience_s is None else patience_s)
         return answer.result()
 
     def is_free(self, wait_s: float = 0) -> bool:

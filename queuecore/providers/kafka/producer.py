@@ -1,12 +1,7 @@
 """Sending."""
 
-from collections.abc import Callable
-
-from queuecore.errors import ProviderUnavailable
-from queuecore.messages import QueueMessage
-from queuecore.providers.base import SendCallback
+from queuecore.providers.base import SendFunction, SendManyFunction, refuse, refuse_many
 from queuecore.providers.kafka.delivery import Delivery
-from queuecore.topics import TopicPartitionInfo
 
 
 class KafkaProducer:
@@ -17,12 +12,14 @@ class KafkaProducer:
     """
 
     # The delivery's own: one call less for every message.
-    send: Callable[[TopicPartitionInfo, QueueMessage, SendCallback], None]
+    send: SendFunction
+    send_many: SendManyFunction
 
     def __init__(self, delivery: Delivery, default_topic: str) -> None:
         self._delivery = delivery
         self._default_topic = default_topic
         self.send = delivery.send
+        self.send_many = delivery.send_many
 
     @property
     def default_topic(self) -> str:
@@ -32,9 +29,6 @@ class KafkaProducer:
         return self._delivery.flush(timeout_s)
 
     def stop(self) -> None:
-        self.send = _refuse
+        self.send = refuse
+        self.send_many = refuse_many
         self._delivery.drain()
-
-
-def _refuse(_info: TopicPartitionInfo, _message: QueueMessage, _callback: SendCallback) -> None:
-    raise ProviderUnavailable("this producer has been stopped; open a new one")

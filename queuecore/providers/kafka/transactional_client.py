@@ -6,6 +6,7 @@ when the next of the same transactional id opens, the brokers end whatever this 
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -17,6 +18,7 @@ from queuecore.providers.kafka.codes import FENCED, MEANING, NO_SUCH_PARTITION, 
 from queuecore.providers.kafka.connection import Connection, Setting
 from queuecore.providers.kafka.epochs import to_commit
 from queuecore.providers.kafka.outage import logger
+from queuecore.providers.kafka.patience import Caller
 from queuecore.providers.kafka.records import DeliveryReport, Encoded
 from queuecore.providers.kafka.settings import producer_settings
 from queuecore.providers.options import KafkaOptions, ProducerOptions
@@ -29,6 +31,8 @@ _MOST_RETRIES: Final = 2**31 - 1
 _FIRST_RETRY_MS: Final = 20
 _LOOK_AGAIN_S: Final = 0.02
 _POLL_S: Final = 0.05
+# How much later than its time is over a call may come back that keeps to it.
+_GRACE_S: Final = 1.0
 
 
 class TransactionalClient:
@@ -44,6 +48,9 @@ class TransactionalClient:
         self._timeout_s = int(settings["transaction.timeout.ms"]) / 1000
         # All messages have to be stored before the brokers are asked to commit.
         self._commit_s = int(settings["delivery.timeout.ms"]) / 1000 + connection.timeout_s
+        # The library sends offsets whenever it finds the group's coordinator, and does not look at the time. Where that
+        # broker was taken from the cluster it may never look for another (librdkafka 2.16, its issues 5456 and 5511).
+        self._caller = Caller(connection)
         self.is_fenced = False
         # Whether it can carry another transaction.
         self.is_sound = True
@@ -81,7 +88,14 @@ class TransactionalClient:
         def send(remaining_s: float) -> None:
             self._library.send_offsets_to_transaction(positions, group_metadata, remaining_s)
 
-        self._raise(self._try(send, self._connection.timeout_s), "commit offsets in a transaction")
+        doing, patience_s = "commit offsets in a transaction", self._connection.timeout_s
+        try:
+            error = self._caller.call(lambda: self._try(send, patience_s), patience_s + _GRACE_S)
+        except ProviderUnavailable as late:
+            # It may still be sent, and is refused then: the next of this id has a higher epoch.
+            self.is_sound = False
+            raise ProviderUnavailable(f"cannot {doing} as {self._id}: {late.message}") from late
+        self._raise(error, doing)
 
     def commit(self) -> QueueError | None:
         """What kept it from taking effect; or that nobody can say whether it did."""
@@ -119,12 +133,10 @@ class TransactionalClient:
             )
 
     def close(self) -> None:
-        """At once. The library's own `close` would wait for brokers that are silent, for ever."""
+        """At once, or when a call that hangs is back. The library's own `close` would wait for brokers that are silent,
+        for ever."""
         self.is_sound = False
-        self._library.purge()
-        # It tells again what ended it.
-        with suppress(KafkaException):
-            self._library.poll(0)
+        self._caller.end(partial(_let_go, self._library))
         del self._library
 
     def explain(self, error: KafkaError, doing: str) -> QueueError:
@@ -173,6 +185,13 @@ class TransactionalClient:
             f"than {self._timeout_s:g} s and the brokers have aborted it; stop this one, and read again from what "
             "the group has committed"
         )
+
+
+def _let_go(library: Producer) -> None:
+    library.purge()
+    # It tells again what ended it.
+    with suppress(KafkaException):
+        library.poll(0)
 
 
 def transactional_settings(transactional_id: str, options: ProducerOptions, kafka: KafkaOptions) -> dict[str, Setting]:

@@ -1,5 +1,6 @@
 """Topics, offsets and groups of the log."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -72,6 +73,9 @@ class LogAdmin:
     def topics(self) -> Mapping[str, TopicSpec]:
         return self._catalog.topics()
 
+    def topic_names(self, behind: str = "", limit: int | None = None) -> list[str]:
+        return self._catalog.topic_names(behind, limit)
+
     def describe_topics(self, names: Iterable[str]) -> Mapping[str, TopicDescription]:
         return {name: self._describe(self._catalog.topic(name)) for name in names}
 
@@ -115,25 +119,25 @@ class LogAdmin:
         self._groups.delete_offsets(group, partitions)
 
     def groups(self) -> Mapping[str, GroupDescription]:
-        for name, described in self._groups.describe().items():
-            if described.members:
-                expire_killed(self._root, self._groups, name)
-        return self._groups.describe()
+        found = self._groups.describe()
+        with_members = [name for name, described in found.items() if described.members]
+        for name in with_members:
+            expire_killed(self._root, self._groups, name)
+        return self._groups.describe() if with_members else found
 
     def clean(self) -> None:
         """Remove and compact now what would be in the next minutes. Trouble with a partition is logged, not raised."""
         self._cleaner.clean()
 
     def _describe(self, spec: TopicSpec) -> TopicDescription:
-        places = self._catalog.partitions_of(spec.name)
-        beginnings, ends = self.beginning_offsets(places), self.end_offsets(places)
-        return TopicDescription(
-            spec,
-            tuple(
-                PartitionDescription(place, beginnings[place], ends[place], _bytes_in(partition_dir(self._root, place)))
-                for place in places
-            ),
-        )
+        places = (ProviderPartition(spec.name, number) for number in range(spec.partitions))
+        return TopicDescription(spec, tuple(map(self._describe_partition, places)))
+
+    def _describe_partition(self, place: ProviderPartition) -> PartitionDescription:
+        """Its page is opened once: a list of topics or of groups asks this of hundreds."""
+        with closing(PartitionReader(self._root, place)) as reader:
+            beginning, end = reader.beginning(), reader.end()
+        return PartitionDescription(place, beginning, end, _bytes_in(partition_dir(self._root, place)))
 
     def _recover(self, spec: TopicSpec) -> None:
         for number in range(spec.partitions):
@@ -163,7 +167,9 @@ def _chosen(
 
 def _bytes_in(directory: Path) -> int:
     size = 0
-    for path in directory.glob(f"*{LOG}"):
-        with suppress(FileNotFoundError):  # removed by retention since we looked
-            size += path.stat().st_size
+    with suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(LOG):
+                with suppress(FileNotFoundError):  # removed by retention since we looked
+                    size += entry.stat().st_size
     return size

@@ -4,14 +4,14 @@ import threading
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from queuecore.clock import Clock
 from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage
-from queuecore.providers.base import SendCallback
+from queuecore.providers.base import SendCallback, Sending, stopped
 from queuecore.providers.options import ProducerOptions
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
@@ -61,15 +61,29 @@ class SendBuffer:
         self._taker = 0
         self._taker_sleeps = self._is_closed = self._is_over = False
 
-    def put(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
-        """ProviderUnavailable when there is no room for `max_block_ms`, or the buffer is closed."""
+    def put(
+        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None = None
+    ) -> None:
+        """ProviderUnavailable when there is no room for `max_block_ms`, or `patience_s` where that is less, or the
+        buffer is closed."""
         inbox = self._inbox
         if len(inbox) < self._limit and len(message[1]) <= _SMALL:
             inbox.extend((info.place, message, callback))
             if self._taker_sleeps:
                 self._wake_taker()
         else:
-            self._put_carefully(info, message, callback)
+            self._put_carefully(info, message, callback, patience_s)
+
+    def put_many(self, sends: Sequence[Sending], patience_s: float | None = None) -> None:
+        """Each as `put`, where what that raises is told by the callback."""
+        inbox = self._inbox
+        is_small = len(inbox) + 3 * len(sends) <= self._limit and all(len(send[1][1]) <= _SMALL for send in sends)
+        if not is_small:
+            self._put_each(sends, patience_s)
+            return
+        inbox.extend(chain.from_iterable((info.place, message, callback) for info, message, callback in sends))
+        if self._taker_sleeps:
+            self._wake_taker()
 
     def take(self) -> list[Chunk]:
         """What is to be written now, oldest first; waits for it. Empty when the buffer is closed and all is taken."""
@@ -120,18 +134,28 @@ class SendBuffer:
         self._waiting_bytes = 0
         return items
 
-    def _put_carefully(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
+    def _put_each(self, sends: Sequence[Sending], patience_s: float | None) -> None:
+        until = self._clock.monotonic() + self._options.patience_s(patience_s)
+        for info, message, callback in sends:
+            try:
+                self.put(info, message, callback, max(0.0, until - self._clock.monotonic()))
+            except QueueError as error:
+                callback(None, error)
+
+    def _put_carefully(
+        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None
+    ) -> None:
         size = len(message[1])
         measured = size + _OVERHEAD if size > self._small else 0
         with self._lock:
-            self._wait_for_room(measured)
+            self._wait_for_room(measured, patience_s)
             self._since = self._since if self._inbox else self._clock.monotonic()
             self._inbox.extend((info.place, message, callback))
             self._measured += measured
             self._waiting_bytes += measured
             self._arrived.notify()
 
-    def _wait_for_room(self, measured: int) -> None:
+    def _wait_for_room(self, measured: int, patience_s: float | None) -> None:
         def has_room() -> bool:
             if not measured:
                 return len(self._inbox) < self._limit
@@ -139,14 +163,14 @@ class SendBuffer:
             return not self._measured or self._measured + measured <= self._room
 
         # In a callback there is nothing to wait for: it runs on the very thread that makes room.
-        patience_s = 0 if self._taker == threading.get_ident() else self._options.max_block_ms / 1000
+        patience_s = 0 if self._taker == threading.get_ident() else self._options.patience_s(patience_s)
         fits = self._answered.wait_for(lambda: self._is_closed or has_room(), patience_s)
         if self._is_closed:
-            raise _closed()
+            raise stopped()
         if not fits:
             what = f"{self._measured} bytes" if measured else f"{len(self._inbox) // 3} messages"
             raise ProviderUnavailable(
-                f"{what} wait to be written and made no room for {self._options.max_block_ms} ms; "
+                f"{what} wait to be written and made no room for {patience_s * 1000:.0f} ms; "
                 "look at the disk, or send less"
             )
 
@@ -160,7 +184,7 @@ class SendBuffer:
             self._answered_count += len(too_late) // 3
             self._answered.notify_all()
         for callback in too_late[2::3]:
-            callback(None, _closed())
+            callback(None, stopped())
 
     def _is_ready(self) -> bool:
         if not self._inbox:
@@ -201,7 +225,3 @@ class SendBuffer:
             measured = sum(size + _OVERHEAD for size in sizes[start:stop] if size > self._small)
             yield Chunk(place, messages[start:stop], callbacks[start:stop], measured)
             start, done = stop, ends[stop - 1]
-
-
-def _closed() -> QueueError:
-    return ProviderUnavailable("this producer has been stopped; open a new one")

@@ -54,6 +54,12 @@ class Catalog:
             rows = db.execute(f"select {_COLUMNS} from topic order by name").fetchall()  # noqa: S608
         return {row[0]: TopicSpec(*row) for row in rows}
 
+    def topic_names(self, behind: str, limit: int | None) -> list[str]:
+        """In their order, those behind this one, and of them so many at most."""
+        statement = "select name from topic where name > ? order by name limit ?"
+        with self._database.reading() as db:
+            return [name for (name,) in db.execute(statement, (behind, -1 if limit is None else limit))]
+
     def topic(self, name: str) -> TopicSpec:
         with self._database.reading() as db:
             row = db.execute(f"select {_COLUMNS} from topic where name = ?", (name,)).fetchone()  # noqa: S608

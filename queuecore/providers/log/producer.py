@@ -2,19 +2,19 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import ProviderUnavailable, QueueError
+from queuecore.errors import QueueError
 from queuecore.messages import UNKNOWN_OFFSET, QueueMessage, RecordMetadata
-from queuecore.providers.base import SendCallback, TopicSpec
+from queuecore.providers.base import SendCallback, SendFunction, SendManyFunction, TopicSpec, refuse, refuse_many
 from queuecore.providers.log.batch import EncodedBody, encode_body
 from queuecore.providers.log.buffer import Chunk, SendBuffer
 from queuecore.providers.log.faults import encode_if_sound, find_fault
 from queuecore.providers.log.writers import Writers
 from queuecore.providers.options import ProducerOptions
-from queuecore.topics import ProviderPartition, TopicPartitionInfo
+from queuecore.topics import ProviderPartition
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +23,14 @@ class LogProducer:
     """One caller's way into the process's sender; all of them share its batches, and so its waits for the disk."""
 
     # The buffer's own `put`: one call less for every message.
-    send: Callable[[TopicPartitionInfo, QueueMessage, SendCallback], None]
+    send: SendFunction
+    send_many: SendManyFunction
 
     def __init__(self, sender: "Sender", default_topic: str) -> None:
         self._sender = sender
         self._default_topic = default_topic
         self.send = sender.buffer.put
+        self.send_many = sender.buffer.put_many
 
     @property
     def default_topic(self) -> str:
@@ -39,12 +41,9 @@ class LogProducer:
 
     def stop(self) -> None:
         """What was sent is written; the sender goes on for others."""
-        self.send = _refuse
+        self.send = refuse
+        self.send_many = refuse_many
         self._sender.wait_until_answered()
-
-
-def _refuse(_info: TopicPartitionInfo, _message: QueueMessage, _callback: SendCallback) -> None:
-    raise ProviderUnavailable("this producer has been stopped; open a new one")
 
 
 class Sender:

@@ -46,6 +46,11 @@ class MemoryAdmin:
         with self._storage.lock:
             return dict(self._storage.topics)
 
+    def topic_names(self, behind: str = "", limit: int | None = None) -> list[str]:
+        with self._storage.lock:
+            names = sorted(name for name in self._storage.topics if name > behind)
+        return names[:limit]
+
     def describe_topics(self, names: Iterable[str]) -> Mapping[str, TopicDescription]:
         with self._storage.lock:
             return {name: self._describe(name) for name in names}

@@ -5,13 +5,16 @@ from uuid import UUID
 from queuecore.errors import InvalidMessage, PayloadTooLarge
 from queuecore.messages import Key, QueueMessage
 
-# Headers as they are stored: tuples of plain values, through which the garbage collector need not go.
-Pairs = tuple[tuple[str, bytes], ...]
-# A message without its name, and with headers of its own: key, data, headers.
-Stored = tuple[Key, bytes, Pairs]
-NOTHING: Stored = (None, b"", ())
+# A message without its name, and with headers of its own, which nobody changes: key, data, headers. The garbage
+# collector does not go through dictionaries of plain values.
+Stored = tuple[Key, bytes, dict[str, bytes]]
+NOTHING: Stored = (None, b"", {})
 
 _UUID_BYTES = 16
+_BYTES = frozenset({bytes})
+# The bytes of names that were seen together: messages of one kind have the same again and again.
+_NAMES: dict[tuple[str, ...], int] = {}
+_MOST_NAMES = 1_024
 
 
 def stored(message: QueueMessage, limit: int) -> tuple[Stored, int]:
@@ -20,22 +23,20 @@ def stored(message: QueueMessage, limit: int) -> tuple[Stored, int]:
     key, data, headers = message
     if not isinstance(data, bytes):
         raise InvalidMessage(f"the data is {type(data).__name__}; send bytes")
-    size = len(data) + _key_size(key)
-    pairs: Pairs = ()
+    size = len(data) if key is None else len(data) + _key_size(key)
+    own: dict[str, bytes] = {}
     if headers:
         # All at once, as others may change them meanwhile.
-        pairs = tuple(headers.items())
-        size += _headers_size(pairs)
+        own = dict(headers)
+        size += _headers_size(own)
     if size > limit:
         raise PayloadTooLarge(
             f"the message has {size} bytes with key and headers; {limit} is the most", size=size, limit=limit
         )
-    return (key, data, pairs), size
+    return (key, data, own), size
 
 
-def _key_size(key: Key) -> int:
-    if key is None:
-        return 0
+def _key_size(key: UUID | bytes) -> int:
     if isinstance(key, bytes):
         return len(key)
     if isinstance(key, UUID):
@@ -43,14 +44,14 @@ def _key_size(key: Key) -> int:
     raise InvalidMessage(f"the key is {type(key).__name__}; use a UUID, bytes or none")
 
 
-def _headers_size(pairs: Pairs) -> int:
-    size = 0
-    for name, value in pairs:
-        # As it is nearly always; whatever else may be right is looked at with more care.
-        if type(name) is str and type(value) is bytes and name.isascii():
-            size += len(name) + len(value)
-        else:
-            size += _header_size(name, value)
+def _headers_size(headers: dict[str, bytes]) -> int:
+    values = headers.values()
+    # As it is nearly always; whatever else may be right is looked at with more care.
+    if _BYTES.issuperset(map(type, values)) and (names := _NAMES.get(tuple(headers))) is not None:
+        return names + sum(map(len, values))
+    size = sum(_header_size(name, value) for name, value in headers.items())
+    if len(_NAMES) < _MOST_NAMES:
+        _NAMES[tuple(headers)] = size - sum(map(len, values))
     return size
 
 

@@ -193,4 +193,4 @@ def _first_offset(segment: Segment) -> int:
 
 def _is_tombstone(message: Stored) -> bool:
     _, data, headers = message
-    return not data and any(name == TOMBSTONE for name, _ in headers)
+    return not data and TOMBSTONE in headers

@@ -3,15 +3,16 @@
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 from functools import partial
 
 from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage
-from queuecore.providers.base import SendCallback
+from queuecore.providers.base import SendCallback, Sending, stopped
 from queuecore.providers.memory.messages import NOTHING, stored
 from queuecore.providers.memory.sender import HandedIn, Sender
 from queuecore.providers.memory.storage import MemoryStorage
-from queuecore.providers.memory.storing import Answer, Storing
+from queuecore.providers.memory.storing import Answer, Send, Storing
 from queuecore.providers.options import ProducerOptions
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
@@ -46,19 +47,29 @@ class MemoryProducer:
     def default_topic(self) -> str:
         return self._default_topic
 
-    def send(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
-        place = info.place
-        body, size, refused = NOTHING, 0, None
-        try:
-            body, size = stored(message, self._options.max_request_size)
-        except QueueError as error:
-            refused = error
+    def send(
+        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None = None
+    ) -> None:
+        send = self._checked((info, message, callback))
+        place, _, size, _, _ = send
         with self._lock:
             if self._stopped or self._storing.full or self._buffered + size > self._options.buffer_memory:
-                self._wait_until_it_may_send(place, size)
+                self._wait_until_it_may_send(place, size, self._options.patience_s(patience_s))
             self._sent += 1
             self._buffered += size
-            self._handed_in.put((place, body, size, callback, refused))
+            self._handed_in.put([send])
+
+    def send_many(self, sends: Sequence[Sending], patience_s: float | None = None) -> None:
+        checked = list(map(self._checked, sends))
+        size = sum(send[2] for send in checked)
+        with self._lock:
+            may = not (self._stopped or self._storing.full or self._buffered + size > self._options.buffer_memory)
+            if may:
+                self._sent += len(checked)
+                self._buffered += size
+                self._handed_in.put(checked)
+        if not may:
+            self._send_each(sends, patience_s)
 
     def flush(self, timeout_s: float) -> bool:
         with self._lock:
@@ -79,8 +90,25 @@ class MemoryProducer:
         self._storing.waits_for_room = False
         self.stop()
 
-    def _wait_until_it_may_send(self, place: ProviderPartition, size: int) -> None:
-        deadline = time.monotonic() + self._options.max_block_ms / 1000
+    def _checked(self, sending: Sending) -> Send:
+        """As it is handed in, with what is wrong with it."""
+        info, message, callback = sending
+        try:
+            body, size = stored(message, self._options.max_request_size)
+        except QueueError as error:
+            return info.place, NOTHING, 0, callback, error
+        return info.place, body, size, callback, None
+
+    def _send_each(self, sends: Sequence[Sending], patience_s: float | None) -> None:
+        until = time.monotonic() + self._options.patience_s(patience_s)
+        for info, message, callback in sends:
+            try:
+                self.send(info, message, callback, max(0.0, until - time.monotonic()))
+            except QueueError as error:
+                callback(None, error)
+
+    def _wait_until_it_may_send(self, place: ProviderPartition, size: int, patience_s: float) -> None:
+        deadline = time.monotonic() + patience_s
         # What is too old by now makes room without anybody saying so.
         self._look_again()
         while not self._stopped:
@@ -93,9 +121,9 @@ class MemoryProducer:
             remaining = deadline - time.monotonic()
             # The thread that makes progress must not wait for itself.
             if remaining <= 0 or threading.current_thread() is self._thread:
-                raise ProviderUnavailable(f"no room for more after {self._options.max_block_ms} ms: {reason}")
+                raise ProviderUnavailable(f"no room for more after {patience_s * 1000:.0f} ms: {reason}")
             self._progress.wait(remaining)
-        raise ProviderUnavailable("this producer has been stopped; open a new one")
+        raise stopped()
 
     def _settle(self, answers: list[Answer]) -> bool:
         """Told by the thread what has been answered; whether it shall go on."""

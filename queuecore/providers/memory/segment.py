@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from queuecore.messages import Headers, Key, Record
-from queuecore.providers.memory.messages import Pairs, Stored
+from queuecore.providers.memory.messages import Stored
 from queuecore.topics import ProviderPartition
 
 SEGMENT_RECORDS = 1_024
@@ -28,7 +28,7 @@ class Segment:
 
     Python's garbage collector goes through every list there is, whatever is in it; of a full segment it has nothing to
     go through. Numbers are in arrays, which it does not know, and the others in tuples: those of plain values, and of
-    tuples of these, it leaves out once it has seen them. So a full partition does not slow it down.
+    dictionaries of these, it leaves out once it has seen them. So a full partition does not slow it down.
     """
 
     __slots__ = ("_data", "_headers", "_keys", "_sizes", "_timestamps_ms", "offsets", "partition", "topic")
@@ -40,7 +40,7 @@ class Segment:
         self._sizes = array("q")
         self._keys: list[Key] = []
         self._data: list[bytes] = []
-        self._headers: list[Pairs] = []
+        self._headers: list[dict[str, bytes]] = []
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -76,7 +76,7 @@ class Segment:
         return self._keys[index]
 
     def headers(self, index: int) -> Headers:
-        return MappingProxyType(dict(self._headers[index]))
+        return MappingProxyType(self._headers[index])
 
     def index(self, offset: int) -> int:
         """Where the first record is that is not below this offset."""

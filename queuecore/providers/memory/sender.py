@@ -4,15 +4,18 @@ import logging
 import queue
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from queuecore.providers.memory.storing import Answer, Send, Storing
 from queuecore.providers.options import ProducerOptions
 
 logger = logging.getLogger(__name__)
 
-# None has the thread look again at what waits.
-HandedIn = queue.SimpleQueue[Send | None]
+_LOOK_AGAIN: Final[Sequence[None]] = (None,)
+
+# What came together. None has the thread look again at what waits.
+HandedIn = queue.SimpleQueue[list[Send] | None]
 
 
 class Sender:
@@ -58,7 +61,8 @@ class Sender:
             first = self._handed_in.get(timeout=timeout)
         except queue.Empty:
             return []
-        return [first, *(self._handed_in.get() for _ in range(self._handed_in.qsize()))]
+        came = [first, *(self._handed_in.get() for _ in range(self._handed_in.qsize()))]
+        return [send for together in came for send in (_LOOK_AGAIN if together is None else together)]
 
     def _linger(self, taken: Iterable[Send | None]) -> list[Send | None]:
         """What comes within `linger_ms`, or until it is a batch or somebody cannot wait."""

@@ -89,7 +89,7 @@ class Storing:
         offsets = repeat(UNKNOWN_OFFSET, len(sends)) if unknown else range(base, base + len(sends))
         topic, number = partition.place
         rows = zip(repeat(topic), repeat(number), offsets, repeat(now_ms), strict=False)
-        return zip(sends, map(RecordMetadata._make, rows), repeat(None), strict=False)
+        return zip(sends, map(tuple.__new__, repeat(RecordMetadata), rows), repeat(None), strict=False)
 
     def _there_is_room(self, place: ProviderPartition) -> None:
         self.full.discard(place)

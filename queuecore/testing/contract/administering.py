@@ -41,6 +41,16 @@ class AdministeringContract(ContractKit):
         assert plain(topics[name]) == TopicSpec(name, partitions=2, retention_ms=3 * DAY_MS)
         assert plain(topics[f"{name}.0"]) == TopicSpec(f"{name}.0")
 
+    def test_names_are_told_in_order_and_page_by_page(self, provider: Provider) -> None:
+        name, admin = new_name(), provider.admin()
+        made = [f"{name}.{number}" for number in (0, 1, 10, 2)]
+        admin.create_topics(map(TopicSpec, reversed(made)))
+        wait_until(lambda: set(made) <= set(admin.topic_names()))
+        assert admin.topic_names() == sorted(admin.topics())
+        assert admin.topic_names(name, 3) == made[:3]
+        assert admin.topic_names(made[2])[:1] == made[3:]
+        assert admin.topic_names("~") == []
+
     def test_an_impossible_topic_is_refused(self, provider: Provider) -> None:
         for name in ("with space", "up/../and/away", "..", "x" * 250):
             with pytest.raises(InvalidName):

@@ -11,7 +11,7 @@ import pytest
 
 from queuecore.errors import InvalidMessage, PayloadTooLarge, ProviderUnavailable, QueueError, UnknownTopic
 from queuecore.messages import UNKNOWN_OFFSET, Key, QueueMessage, RecordMetadata
-from queuecore.providers.base import Provider, QueueProducer, TopicSpec
+from queuecore.providers.base import Brief, Provider, QueueProducer, TopicSpec
 from queuecore.providers.options import ProducerOptions
 from queuecore.sending import send
 from queuecore.testing.contract.kit import (
@@ -68,6 +68,65 @@ class SendingContract(ContractKit):
         producer.stop()
         assert [len(answers.given) for answers in (good, too_large, lost)] == [1, 1, 1]
         assert threading.get_ident() not in good.threads | too_large.threads | lost.threads
+
+    def test_many_handed_in_together_keep_their_order_and_are_answered_each(
+        self, provider: Provider, producer: QueueProducer, info: TopicPartitionInfo, inner: list[TopicPartitionInfo]
+    ) -> None:
+        payloads = [b"%d" % number for number in range(300)]
+        answers = [Answers() for _ in payloads]
+        targets = [info if number % 3 else inner[0] for number in range(300)]
+        producer.send_many(
+            [(to, QueueMessage(b"key", data), told) for to, data, told in zip(targets, payloads, answers, strict=True)]
+        )
+        assert producer.flush(DEADLINE_S)
+        assert [len(told.given) for told in answers] == [1] * 300
+        for place in (info, inner[0]):
+            assert read_all(provider, place.place) == [
+                data for to, data in zip(targets, payloads, strict=True) if to == place
+            ]
+
+    def test_of_many_a_bad_one_fails_its_own_callback_only(
+        self, producer: QueueProducer, info: TopicPartitionInfo
+    ) -> None:
+        unknown = TopicPartitionInfo("contract-there-is-no-such-topic", 0)
+        good, too_large, lost, last = Answers(), Answers(), Answers(), Answers()
+        producer.send_many(
+            [
+                (info, QueueMessage(b"key", b"good"), good),
+                (info, QueueMessage(b"key", bytes(2 * 1024 * 1024)), too_large),
+                (unknown, QueueMessage(b"key", b"lost"), lost),
+                (info, QueueMessage(b"key", b"last"), last),
+            ]
+        )
+        assert producer.flush(DEADLINE_S)
+        errors = [[type(error) for _, error in told.given] for told in (good, too_large, lost, last)]
+        assert errors == [[type(None)], [PayloadTooLarge], [UnknownTopic], [type(None)]]
+
+    def test_who_does_not_ask_for_the_place_is_told_of_success_and_of_errors(
+        self, producer: QueueProducer, info: TopicPartitionInfo
+    ) -> None:
+        told: list[tuple[str, QueueError | None]] = []
+
+        def tell(name: str, error: QueueError | None) -> None:
+            told.append((name, error))
+
+        missing = TopicPartitionInfo(new_name())
+        good, lost = QueueMessage(None, b"good"), QueueMessage(None, b"lost")
+        producer.send(info, good, Brief((tell, "alone")))
+        producer.send_many([(info, good, Brief((tell, "together"))), (missing, lost, Brief((tell, "missing")))])
+        assert producer.flush(DEADLINE_S)
+        errors = dict(told)
+        assert len(told) == 3
+        assert errors["alone"] is errors["together"] is None
+        assert isinstance(errors["missing"], UnknownTopic)
+
+    def test_many_are_told_that_the_producer_has_been_stopped(
+        self, producer: QueueProducer, info: TopicPartitionInfo
+    ) -> None:
+        producer.stop()
+        answers = [Answers(), Answers()]
+        producer.send_many([(info, QueueMessage(b"key", b"x"), told) for told in answers])
+        assert [[type(error) for _, error in told.given] for told in answers] == [[ProviderUnavailable]] * 2
 
     def test_a_callback_that_raises_harms_nobody_else(self, producer: QueueProducer, info: TopicPartitionInfo) -> None:
         def broken(_metadata: RecordMetadata | None, _error: QueueError | None) -> None:

@@ -16,6 +16,7 @@ from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.consuming.work import Work
 from queuecore.deadletter.envelope import FailureStory, read_story
 from queuecore.messages import TENANT_ID, QueueMessage, Record
+from queuecore.metrics.recorder import Recording
 from queuecore.processing import processing_strategy
 from queuecore.providers.base import Provider, TopicSpec
 from queuecore.sending import send_and_wait
@@ -117,11 +118,18 @@ class Bench:
         observer: Observer | None = None,
         marks: MarkStore | None = None,
         composer: Composer | None = None,
+        recording: Recording | None = None,
         **changes: Any,
     ) -> Consumption:
         """Abandoned at the end, if it has not ended before."""
         made = Consumption(
-            self.plan(**changes), self.provider, handler, composer=composer, observer=observer, marks=marks
+            self.plan(**changes),
+            self.provider,
+            handler,
+            composer=composer,
+            observer=observer,
+            marks=marks,
+            recording=recording,
         )
         self._stack.callback(self._end, made)
         return made

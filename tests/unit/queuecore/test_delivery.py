@@ -4,7 +4,7 @@ What a crash makes of it is in `tests/reliability/test_delivery_crash.py`.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 import pytest
@@ -24,6 +24,7 @@ from queuecore import (
     SubscriptionCounts,
     UnknownQueue,
 )
+from queuecore.consuming.desk import Finished
 from queuecore.consuming.settling import AtMostOnce, ExactlyOnce
 from queuecore.providers.base import Capabilities
 from queuecore.testing.waiting import DEADLINE_S, wait_until
@@ -72,6 +73,27 @@ def test_without_a_crash_all_three_do_the_same(queues: Queues, delivery: Deliver
         assert subscription.counts == SubscriptionCounts(handled=3)
     assert invoices(queues) == ["invoice 1", "invoice 2", "invoice 3"]
     assert committed(queues) == 3
+
+
+def test_what_was_committed_first_is_behind_until_it_is_settled(
+    queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settling, may_settle, settle = threading.Event(), threading.Event(), AtMostOnce.settle_outside
+
+    def settle_at_leave(self: AtMostOnce, finished: Sequence[Finished]) -> None:
+        settling.set()
+        assert may_settle.wait(DEADLINE_S)
+        settle(self, finished)
+
+    monkeypatch.setattr(AtMostOnce, "settle_outside", settle_at_leave)
+    publish(queues, "1")
+    with queues.subscribe("orders", bill, group="g", delivery=Delivery.AT_MOST_ONCE) as subscription:
+        assert settling.wait(DEADLINE_S)
+        assert committed(queues) == 1
+        assert not subscription.drain(timeout_s=0)
+        may_settle.set()
+        assert subscription.drain()
+        assert subscription.counts == SubscriptionCounts(handled=1)
 
 
 @pytest.mark.parametrize("delivery", ALL)

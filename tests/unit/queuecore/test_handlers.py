@@ -247,6 +247,14 @@ class TestOptions:
             read_options(MailOptions, {"to": "a", "password": ["deep secret"]})
         assert "deep secret" not in refused.value.message
 
+    @pytest.mark.parametrize(
+        "masked", [{"password": HIDDEN}, {"to": HIDDEN}, {"headers": {"x": HIDDEN}}, {"copies": ["b", HIDDEN]}]
+    )
+    def test_what_stands_for_a_hidden_value_is_never_one(self, masked: dict[str, object]) -> None:
+        [name] = masked
+        with pytest.raises(ConfigurationError, match=f"'{name}' came back hidden.*enter the value itself"):
+            keep_secrets(MailOptions, {"to": "a", **masked}, {})
+
 
 SHOP = """
 from queuecore.consuming.handlers import handler

@@ -172,6 +172,17 @@ def test_a_full_buffer_refuses_and_stopping_answers_those_who_wait(nobody: str, 
             future.result(0)
 
 
+def test_who_has_less_time_waits_no_longer_for_room(deliver: Deliver) -> None:
+    producer = KafkaProducer(deliver(PATIENT, replace(SMALL_BUFFER, max_block_ms=60_000)), "")
+
+    def fill_up() -> None:
+        for _ in range(100):
+            producer.send(INFO, QueueMessage(b"key", bytes(500)), lambda *_: None, 0.02)
+
+    with pytest.raises(ProviderUnavailable, match="no room for more after 20 ms"):
+        fill_up()
+
+
 def test_a_callback_is_refused_rather_than_kept_waiting_for_itself(deliver: Deliver) -> None:
     """It runs on the thread that makes room and answers."""
     producer = KafkaProducer(deliver(HASTY, replace(SMALL_BUFFER, max_block_ms=60_000)), "")
@@ -242,7 +253,7 @@ def test_who_is_interrupted_while_there_is_no_room_leaves_nothing_behind(deliver
         pass
 
     class Impatient(Delivery):
-        def _patience_s(self) -> float:
+        def _patience_s(self, at_most_s: float | None) -> float:
             raise Interrupted
 
     delivery = deliver(PATIENT, SMALL_BUFFER)

@@ -189,6 +189,16 @@ def test_a_buffer_that_stays_full_refuses_and_takes_again_once_there_is_room(log
     assert results(ask(provider, "again")) == [8]
 
 
+def test_who_has_less_time_waits_no_longer_for_room(log: Log, disk: Disk) -> None:
+    provider = log.open(buffer_memory=10_000, max_request_size=10_000, max_block_ms=10 * LONG_MS)
+    disk.goes.clear()
+    accepted = ask(provider, *["x" * 1_000] * 8)
+    with pytest.raises(ProviderUnavailable, match="made no room for 20 ms"):
+        provider.producer().send(INFO, QueueMessage(None, bytes(1_000)), lambda *_: None, 0.02)
+    disk.goes.set()
+    assert results(accepted) == list(range(8))
+
+
 def test_one_message_as_large_as_the_buffer_is_taken_when_nothing_else_waits(log: Log) -> None:
     provider = log.open(buffer_memory=1_000, max_request_size=1_000)
     for _ in range(3):

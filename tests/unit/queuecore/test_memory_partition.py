@@ -21,11 +21,11 @@ def make(capacity: int = 10_000, cleanup: Cleanup = "delete", **spec: int) -> Me
 
 
 def put(partition: MemoryPartition, *data: bytes, key: bytes | None = None, now_ms: int = 0) -> int:
-    return partition.append([(key, one, ()) for one in data], [len(one) for one in data], now_ms)
+    return partition.append([(key, one, {}) for one in data], [len(one) for one in data], now_ms)
 
 
 def bury(partition: MemoryPartition, key: bytes, now_ms: int = 0) -> int:
-    return partition.append([(key, b"", ((TOMBSTONE, b""),))], [1], now_ms)
+    return partition.append([(key, b"", {TOMBSTONE: b""})], [1], now_ms)
 
 
 def offsets(partition: MemoryPartition) -> list[int]:
@@ -34,7 +34,7 @@ def offsets(partition: MemoryPartition) -> list[int]:
 
 def room(partition: MemoryPartition) -> int:
     """For messages with keys that are new."""
-    return partition.fitting([(b"new-%d" % number, b"", ()) for number in range(20_000)])
+    return partition.fitting([(b"new-%d" % number, b"", {}) for number in range(20_000)])
 
 
 def test_records_know_where_they_are_and_what_they_hold() -> None:
@@ -161,7 +161,7 @@ def test_a_partition_reads_like_a_list(
         if step == "put":
             for at in range(model.end, model.end + number):
                 model.kept.append((at, b"%d" % at))
-            keys_and_data = [(b"%d" % (at % 700), b"%d" % at, ()) for at in range(model.end, model.end + number)]
+            keys_and_data = [(b"%d" % (at % 700), b"%d" % at, {}) for at in range(model.end, model.end + number)]
             partition.append(keys_and_data, [len(data) for _, data, _ in keys_and_data], 0)
             model.end += number
         elif step == "trim":

@@ -209,6 +209,16 @@ def test_a_buffer_that_stays_full_is_said() -> None:
         assert send(producer, INFO, QueueMessage(None, bytes(600))).result(DEADLINE_S).offset == 1
 
 
+def test_who_has_less_time_waits_no_longer_for_room() -> None:
+    options = ProducerOptions(buffer_memory=1_000, max_request_size=1_000, max_block_ms=10 * LONG_MS)
+    with closing(open_memory(MemoryStorage(), options)) as provider:
+        producer, go_on = provider.producer(), threading.Event()
+        producer.send(INFO, QueueMessage(None, bytes(600)), lambda *_: go_on.wait(DEADLINE_S) and None)
+        with pytest.raises(ProviderUnavailable, match="no room for more after 20 ms"):
+            producer.send(INFO, QueueMessage(None, bytes(600)), lambda *_: None, 0.02)
+        go_on.set()
+
+
 def test_a_callback_may_send_and_stop() -> None:
     with closing(open_memory(MemoryStorage())) as provider:
         producer = provider.producer()

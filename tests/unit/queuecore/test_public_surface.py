@@ -58,7 +58,7 @@ SURFACE = {
     },
     "requests": {
         *("RequestTemplate", "ResponseTemplate", "RequestTopics", "RequestOptions", "ResponseOptions"),
-        *("Request", "RequestHandler", "ResponseFuture", "RequestCounts", "ResponseCounts"),
+        *("Request", "RequestHandler", "ResponseFuture", "RequestCounts", "ResponseCounts", "collect_seldom"),
     },
     "errors": {name for name, thing in vars(errors).items() if _is_error(thing)},
 }

@@ -54,6 +54,21 @@ def test_the_limit_is_exact_however_many_ask_at_once() -> None:
     assert (len(pending), pending.sent, pending.refused) == (1_000, 1_000, 600)
 
 
+def test_many_have_ids_of_their_own_and_as_many_are_taken_as_there_is_room_for() -> None:
+    pending = PendingRequests(10)
+    futures = [add(pending), *pending.add_many(6, 0.0, 60.0), add(pending), *pending.add_many(6, 0.0, 60.0)]
+    assert len({one.request_id for one in futures}) == len(pending) == 10
+    assert all(pending.take(one.request_id) is one for one in futures)
+    assert (pending.sent, pending.refused) == (10, 4)
+
+
+def test_many_have_their_watcher_look_sooner() -> None:
+    pending = PendingRequests(10)
+    add(pending, 0.0, 60.0)
+    many = pending.add_many(2, 0.0, 1.0)
+    assert pending.take_expired(1.5) == many
+
+
 def test_those_whose_time_is_up_are_found_whatever_their_order() -> None:
     pending = PendingRequests(10)
     late, soon, middle = (add(pending, 0.0, timeout_s) for timeout_s in (60.0, 1.0, 5.0))
@@ -123,7 +138,7 @@ def test_a_thread_waits_for_the_answer() -> None:
 
 def test_an_error_is_raised_to_all_who_wait() -> None:
     future = add(PendingRequests(1))
-    future.stored(None, ProviderUnavailable("the broker is away"))
+    future.stored(ProviderUnavailable("the broker is away"))
     with pytest.raises(ProviderUnavailable, match="away"):
         future.result()
     assert isinstance(future.exception(), ProviderUnavailable)
@@ -132,10 +147,10 @@ def test_an_error_is_raised_to_all_who_wait() -> None:
 def test_being_stored_does_not_end_it() -> None:
     pending = PendingRequests(1)
     future = add(pending)
-    future.stored(None, None)
+    future.stored(None)
     assert not future.done()
     complete(pending, future)
-    future.stored(None, ProviderUnavailable("too late to matter"))
+    future.stored(ProviderUnavailable("too late to matter"))
     assert future.result() is ANSWER
     assert pending.not_stored == 0
 
@@ -271,7 +286,7 @@ class AnyOrder(RuleBasedStateMachine):
         if how == "cancelled":
             assert future.cancel()
         else:
-            future.stored(None, QueueError("refused"))
+            future.stored(QueueError("refused"))
         self.end(future, how)
 
     @rule(seconds=st.integers(0, 3))

@@ -153,7 +153,9 @@ class Refusing:
 
     default_topic = ""
 
-    def send(self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback) -> None:
+    def send(
+        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None = None
+    ) -> None:
         raise ProviderUnavailable("no room for more")
 
     def flush(self, timeout_s: float) -> bool:

@@ -116,6 +116,17 @@ def test_the_dead_ones_partitions_are_consumed_again_after_its_lease(cluster: Cl
     assert cluster.rebalances[-1].reason == "b left"
 
 
+def test_who_is_drained_has_not_left(cluster: Cluster) -> None:
+    cluster.join("a", "b", "c")
+    cluster.run(2)
+    cluster.store.set_draining("b", draining=True)
+    cluster.run(2)
+    assert cluster.rebalances[-1].reason == "b drained"
+    cluster.kill("c")
+    cluster.run(OPTIONS.lease_s + 1)
+    assert cluster.rebalances[-1].reason == "c left"
+
+
 def test_the_dead_have_been_waited_for_long_enough(cluster: Cluster) -> None:
     cluster.join("a", "b")
     cluster.run(2)
