@@ -7,6 +7,7 @@ from celery import bootsteps
 from celery.worker import state
 
 from queueapi.identity import service_id as process_id
+from queuecore.collector import collect_seldom
 
 if TYPE_CHECKING:
     from workers.host import ConsumerHost
@@ -38,6 +39,7 @@ class ConsumerHostStep(bootsteps.StartStopStep):
         service_id = self._service_id or config().service.id or process_id()
         self._host = ConsumerHost(service_id, on_death=_end_worker, gives_way=_is_cold)
         self._host.start()
+        collect_seldom()
         logger.info("consumer host %s started in worker %s", self._host.service_id, worker.hostname)
 
     def stop(self, worker: Any) -> None:

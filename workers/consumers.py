@@ -20,6 +20,7 @@ from queuecore.consuming.plan import ConsumptionPlan
 from queuecore.consuming.posting import Routing
 from queuecore.deadletter.policy import OnLimit
 from queuecore.errors import HandlersStuck, QueueError, UnknownTopic
+from queuecore.metrics.recorder import Recording
 from queuecore.providers.base import Provider
 from workers.backoff import BackOff
 from workers.hosted import told
@@ -67,6 +68,7 @@ class Equipment:
     routing: Routing
     marks: MarkStore
     topics: QueueTopics
+    recording: Recording
 
 
 class HostedConsumer:
@@ -242,6 +244,7 @@ class HostedConsumer:
                 routing=equipment.routing,
                 observer=self._observer,
                 marks=equipment.marks,
+                recording=equipment.recording,
             )
         except BaseException as error:
             # Also where somebody's handler would have the process exit: only its queue stands still.

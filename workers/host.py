@@ -18,6 +18,7 @@ from queueapi.addressing import addresses
 from queueapi.choices import CONSUMED_QUEUE_STATES, QueueState
 from queueapi.config import config
 from queueapi.models import Queue
+from queueapi.reporting import Reporting
 from queuecore.consuming.marks import FileMarks
 from queuecore.errors import Superseded
 from queuecore.queues.composing import Composer
@@ -65,6 +66,7 @@ class ConsumerHost:
         # Since when partitions are to be released.
         self._leaving_since: dict[str, float] = {}
         self._marks = FileMarks(config().folder("marks"))
+        self._reporting = Reporting(self.service_id)
         self._queues: dict[UUID, Queue] = {}
         self._with_letters: list[Queue] = []
         self._topics: dict[UUID, QueueTopics] = {}
@@ -81,6 +83,7 @@ class ConsumerHost:
 
     def start(self) -> None:
         self._agent.start()
+        self._reporting.start()
         self._thread.start()
 
     def holdings_changed(self) -> None:
@@ -116,6 +119,7 @@ class ConsumerHost:
                 self._give_way()
                 break
         self._leave()
+        self._reporting.stop()
         runtime.close_provider()
 
     def give_way(self) -> None:
@@ -123,6 +127,7 @@ class ConsumerHost:
         self._stopping.set()
         self._give_way()
         self._leave()
+        self._reporting.stop()
 
     def _stop_all(self, deadline: float) -> None:
         for consumer in self._everyone():
@@ -291,7 +296,8 @@ class ConsumerHost:
 
     def _equipment(self, queue: Queue) -> Equipment:
         composer = Composer(addresses().seen_by(queue.tenant_id), self.service_id)
-        return Equipment(runtime.provider(), composer, addresses(), self._marks, self._topics[queue.id])
+        topics, recorder = self._topics[queue.id], self._reporting.recorder
+        return Equipment(runtime.provider(), composer, addresses(), self._marks, topics, recorder)
 
     def _tell(self) -> None:
         """How this host's consumers are."""

@@ -5,7 +5,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from queueapi.choices import OPEN_ISOLATION_STATES, IsolationState
+from queueapi.choices import OPEN_ISOLATION_STATES, IsolationState, OperationState
 
 _UNDECIDED: Final = (IsolationState.REQUESTED,)
 
@@ -83,6 +83,12 @@ class IsolationRequest(models.Model):
     @property
     def state_choice(self) -> IsolationState:
         return IsolationState(self.state)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it came to nothing as somebody wanted it so, and nothing went wrong."""
+        ends = (OperationState.CANCELLING, OperationState.CANCELLED)
+        return self.state == IsolationState.FAILED and self.operation is not None and self.operation.state in ends
 
     @property
     def queue_names(self) -> list[str]:

@@ -54,6 +54,10 @@ class Pause(models.Model):
         return self.paused_by == SYSTEM_ACTOR
 
     @property
+    def is_of_everything(self) -> bool:
+        return self.tenant_id is None and self.partition is None
+
+    @property
     def what(self) -> str:
         """What stands still, in words."""
         if self.tenant is not None:

@@ -46,7 +46,7 @@ def _start_transport(sample: Sample, stopping: ExitStack) -> None:
     transport.start()
     stopping.callback(transport.stop)
     asking = Asking(provider(), config().queue, questions(sample))
-    stopping.enter_context(watched(provider(), asking.template, config().metrics_listen))
+    stopping.enter_context(watched(provider(), asking.template, config().metrics_listen, config().metrics_interval_s))
     asking.start()
     stopping.callback(asking.stop)
 

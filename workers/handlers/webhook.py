@@ -11,14 +11,15 @@ import time
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
+from uuid import UUID, uuid5
 
+from queueapi.outgoing.connection import Answer, Connection
+from queueapi.outgoing.signing import MESSAGE_ID, SENT_AT, SIGNATURE, sign
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.consuming.context import DeliveryContext
 from queuecore.consuming.handlers import handler
 from queuecore.errors import GivenUp, QueueError
 from queuecore.messages import REPLAY_ID, Record, text_header
-from workers.handlers.connection import Answer, Connection
-from workers.handlers.signing import MESSAGE_ID, SENT_AT, SIGNATURE, message_id, sign
 from workers.handlers.webhook_options import WebhookOptions
 
 FIRST_PAUSE_S: Final = 0.2
@@ -27,6 +28,7 @@ MAX_PAUSE_S: Final = 30.0
 
 _TEMPORARY: Final = frozenset({408, 425, 429})
 _PREVIEW_CHARACTERS: Final = 200
+_MESSAGES: Final = UUID("0b8a0dd3-21f2-4a3c-8d5c-6f2f3a8f53d0")
 
 
 class WebhookFailed(QueueError):
@@ -96,7 +98,7 @@ class Webhook:
         raise WebhookRefused(what + hint, status=answer.status)
 
     def _headers(self, record: Record, context: DeliveryContext) -> Mapping[str, str]:
-        identity, sent_at_s = message_id(record), self._clock.now_ms() // 1000
+        identity, sent_at_s = _message_id(record), self._clock.now_ms() // 1000
         headers = {
             **self._options.headers,
             "Content-Type": self._options.content_type,
@@ -115,6 +117,12 @@ class Webhook:
         except AttributeError:
             kept = self._of_thread.connection = Connection(self._target)
         return kept
+
+
+def _message_id(record: Record) -> str:
+    """The same each time the message is delivered, and no other message's."""
+    place = f"{record.topic}[{record.partition}]@{record.offset}/{record.timestamp_ms}"
+    return f"msg_{uuid5(_MESSAGES, place).hex}"
 
 
 def _origin(record: Record, context: DeliveryContext) -> dict[str, str]:

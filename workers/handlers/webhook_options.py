@@ -1,30 +1,19 @@
 """What a queue may say about its webhook."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from queueapi.config import config
+from queueapi.outgoing.connection import Target
+from queueapi.outgoing.signing import read_secret
+from queueapi.outgoing.urls import header_problems, is_header_value, target_of, url_problems
 from queuecore.consuming.handler_options import ADDRESS_OPTION, SECRET_OPTION
 from queuecore.errors import ConfigurationError
-from workers.handlers.addresses import is_name, is_open, literal_address
-from workers.handlers.connection import HTTP_PORT, HTTPS_PORT, Target
-from workers.handlers.signing import read_secret
 
 MAX_RETRIES: Final = 10
 MAX_TIMEOUT_MS: Final = 10 * 60 * 1000
 MAX_RESPONSE_BYTES: Final = 10 * 1024 * 1024
-
-_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_HEADER_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
-_PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
-_OURS: Final = re.compile(
-    r"host|connection|content-length|content-type|transfer-encoding|te|trailer|upgrade|expect|user-agent|"
-    r"(webhook|switchyard|proxy)-.*",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +47,13 @@ class WebhookOptions:
     allow_private: bool = False
 
     def __post_init__(self) -> None:
-        problems = [*_url_problems(self.url, self.allow_private), *_header_problems(self.headers)]
+        problems = [*url_problems(self.url, self.allow_private), *header_problems(self.headers)]
         if self.allow_private and not config().webhook_allow_private:
             problems.append(
                 "allow_private is true, which this installation allows no queue; leave it out, or have whoever runs it "
                 "set SWITCHYARD_WEBHOOK_ALLOW_PRIVATE"
             )
-        if not _HEADER_VALUE.fullmatch(self.content_type) or not self.content_type:
+        if not is_header_value(self.content_type) or not self.content_type:
             problems.append(f"content_type {self.content_type!r} cannot be sent; use one such as application/json")
         for name, least, most in _RANGES:
             if not least <= (value := getattr(self, name)) <= most:
@@ -81,11 +70,7 @@ class WebhookOptions:
 
     @property
     def target(self) -> Target:
-        parts = urlsplit(self.url)
-        tls = parts.scheme == "https"
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        port = parts.port or (HTTPS_PORT if tls else HTTP_PORT)
-        return Target(parts.hostname or "", port, path, tls, self.allow_private, self.connect_timeout_ms / 1000)
+        return target_of(self.url, allow_private=self.allow_private, connect_timeout_s=self.connect_timeout_ms / 1000)
 
 
 _RANGES: Final = (
@@ -94,32 +79,3 @@ _RANGES: Final = (
     ("retries", 0, MAX_RETRIES),
     ("max_response_bytes", 0, MAX_RESPONSE_BYTES),
 )
-
-
-def _url_problems(url: str, allow_private: bool) -> list[str]:
-    """What is wrong with the address, without repeating it: it may hold a secret."""
-    if not _PRINTABLE.fullmatch(url):
-        return ["the url is empty or has spaces or other characters that must be written as %XX; write them so"]
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        return [f"the url cannot be read: {error}; use one such as https://example.org/hook"]
-    if parts.scheme not in ("http", "https") or not host:
-        return ["the url must begin with http:// or https:// and a host"]
-    if parts.username is not None or parts.password is not None or parts.fragment:
-        return ["the url has a user, a password or a fragment (#…); give credentials in 'headers' instead"]
-    if not is_name(host):
-        return ["the url's host is no name that could be looked up: a part of it is empty or too long; mend it"]
-    if (address := literal_address(host)) and not allow_private and not is_open(address):
-        return [f"{address} is not on the open network; use another host, or allow it with 'allow_private'"]
-    return []
-
-
-def _header_problems(headers: Mapping[str, str]) -> list[str]:
-    problems = [f"the header {name!r} is set by Switchyard; leave it out" for name in headers if _OURS.fullmatch(name)]
-    return problems + [
-        f"the header {name!r} cannot be sent; use ASCII letters, digits and '-' in its name, one line of ASCII as value"
-        for name, value in headers.items()
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value)
-    ]

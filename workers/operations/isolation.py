@@ -46,9 +46,7 @@ class IsolationKind:
     def give_back(self, run: OperationRun) -> None:
         """What has messages stays as it is, for who tries it again."""
         with trying_again():
-            run.check_lease()
-            made = [queue for queue in _queues(run) if queue.state == QueueState.CREATING]
-            remove_isolated_queues(asker_of(run.operation), made)
+            remove_isolated_queues(asker_of(run.operation), run.operation)
         fail_request(run.operation, run.why_ended or "it was cancelled")
 
 

@@ -16,7 +16,9 @@ from queueapi.actions.queue_ends import asker_of
 from queueapi.backlog import messages_left
 from queueapi.choices import IsolationState, QueueState
 from queueapi.models import IsolationRequest, Queue
+from queueapi.selectors.consumers import pauses_of
 from queueapi.selectors.isolation import unheld
+from queueapi.selectors.queue_plans import why_not_returning
 from workers.operations.deletion import take_away
 from workers.operations.emptying import await_producers
 from workers.operations.run import Cancelled, OperationRun
@@ -53,14 +55,19 @@ class ReturnKind:
 
 
 def _hold(run: OperationRun) -> None:
-    """Until the own queues have little left, and then until nobody would handle its messages in the shared ones."""
+    """Until the own queues are consumed and have little left, and then until nobody would handle its messages in the
+    shared ones."""
     for queue in _queues(run):
-        wait_until_done(run, partial(_too_many, queue))
+        wait_until_done(run, partial(_not_ready, queue))
     for queue in _queues(run):
         shared, why = shared_queue(queue.name), f"its messages return from its own queue {queue.name}"
         version = hold_tenant(asker_of(run.operation), shared, queue.tenant, run.operation, why)
         wait_until_done(run, partial(unheld, shared, version))
     run.note(1)
+
+
+def _not_ready(queue: Queue) -> str:
+    return next(why_not_returning(queue), "") or _too_many(queue)
 
 
 def _too_many(queue: Queue) -> str:
@@ -83,7 +90,10 @@ def _hand_over(run: OperationRun) -> None:
 
 def _any(queue: Queue) -> str:
     left = messages_left(queue)
-    return f"{left:,} messages are still to be consumed in the tenant's queue {queue.name}" if left else ""
+    if not left:
+        return ""
+    paused = f", and paused is {pause.what}" if (pause := pauses_of(queue).first()) else ""
+    return f"{left:,} messages are still to be consumed in the tenant's queue {queue.name}{paused}"
 
 
 def _remove(run: OperationRun) -> None:

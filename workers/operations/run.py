@@ -88,6 +88,12 @@ class OperationRun:
         if self._is_lost.is_set() or self._clock.monotonic() - self._extended_at >= LEASE.total_seconds():
             raise LeaseLost
 
+    def check_held(self) -> None:
+        """LeaseLost where it is another runner's, or over: asks the database, and keeps it for as long as a lease lasts
+        where it is not."""
+        if not extend_lease(self.operation):
+            raise LeaseLost
+
     def log(self, text: str) -> None:
         log_operation(self.operation, text)
 

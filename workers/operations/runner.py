@@ -11,9 +11,12 @@ from queueapi.actions.operations import NoLongerOurs, claim_operation, finish_op
 from queueapi.actions.replays import REPLAY
 from queueapi.choices import OperationState
 from queueapi.identity import service_id
+from queueapi.selectors.pipeline import BACKFILL
 from queueapi.selectors.queue_operations import DELETE, DRAIN, ISOLATE, PROVISION, RETURN
 from queueapi.selectors.rebalances import REBALANCE
+from queueapi.version import VERSION
 from queuecore.errors import QueueError
+from workers.operations.backfill import BackfillKind
 from workers.operations.deletion import DeletionKind
 from workers.operations.drain import DrainKind
 from workers.operations.isolation import IsolationKind
@@ -35,6 +38,7 @@ KINDS: Final[dict[str, OperationKind]] = {
     DELETE: DeletionKind(),
     ISOLATE: IsolationKind(),
     RETURN: ReturnKind(),
+    BACKFILL: BackfillKind(),
 }
 
 
@@ -46,8 +50,7 @@ def run_operation(operation_id: UUID) -> None:
         return
     run = OperationRun(operation)
     if operation.kind not in KINDS:
-        reason = f"no worker of this version knows operations of kind {operation.kind!r}"
-        finish_operation(operation, OperationState.FAILED, error=reason)
+        _leave(run)
         return
     try:
         with run.holding_lease():
@@ -85,6 +88,13 @@ def _run(run: OperationRun, kind: OperationKind) -> None:
                 run.log(message)
 
 
+def _leave(run: OperationRun) -> None:
+    """Of a kind that came with a later version, as while workers are upgraded one by one: another worker's to run."""
+    operation, kind = run.operation, run.operation.kind
+    logger.warning("operation %s is of a kind that this worker does not know: %r; left to another", operation.id, kind)
+    _wait(run, NotYet(_COME_BACK, f"waits for a worker that knows operations of kind {kind!r}; {VERSION} does not"))
+
+
 def _wait(run: OperationRun, reason: NotYet) -> None:
     """The reason is told once, however often it is the same."""
     last = run.operation.log.order_by("-id").first()
@@ -95,6 +105,8 @@ def _wait(run: OperationRun, reason: NotYet) -> None:
 def _end_early(run: OperationRun, kind: OperationKind, state: OperationState, reason: str) -> None:
     """Give back what it held, then end it and say why: nothing stays held by what is over."""
     run.why_ended = reason
+    # A runner that stood still has failed alone: another one goes on.
+    run.check_held()
     kind.settle(run)
     kind.give_back(run)
     error = reason if state == OperationState.FAILED else ""

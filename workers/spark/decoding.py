@@ -1,84 +1,152 @@
-"""An event of `queue.metrics` as a row. Whatever bytes arrive, they become a row, are another's, or are Unusable."""
+"""Raw events become a table for each kind, a whole batch of them at a time. Bytes that no table could hold are counted
+and left out, whatever they are: one bad event must not hold up the others.
 
-import time
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
+All is done by columns, in C: a batch is looked at event by event only where one of its events is not as our runtime
+writes them.
+"""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import compress
+from typing import Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
-from queuecore.errors import QueueError
 from queuecore.metrics import EVENT_VERSION
-from queuecore.proto.events_pb2 import Event, OffsetSample
-from queuecore.topics import MAX_TOPIC_LENGTH
+from queuecore.proto.events_pb2 import Event
+from workers.spark.checks import problems
+from workers.spark.columns import Irregular, Parser, Table, Values, as_kind, type_of
+from workers.spark.ids import spelt
+from workers.spark.schemas import KINDS, Kind
 
 # A sample from the future would be the newest until that day comes; clocks may differ by this much.
-CLOCK_TOLERANCE = timedelta(minutes=5)
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
-SAMPLE_SCHEMA = StructType(
-    [
-        StructField("at", TimestampType(), nullable=False),
-        StructField("service_id", StringType(), nullable=False),
-        StructField("queue_id", StringType(), nullable=False),
-        StructField("partition", IntegerType(), nullable=False),
-        StructField("topic", StringType(), nullable=False),
-        StructField("group", StringType(), nullable=False),
-        StructField("beginning_offset", LongType(), nullable=False),
-        StructField("end_offset", LongType(), nullable=False),
-        StructField("committed_offset", LongType(), nullable=True),
-    ]
-)
+# Far beyond what a timestamp can hold is as wrong as a little less.
+_LIMIT_MS: Final = 1 << 53
 
-SampleRow = tuple[datetime, str, str, int, str, str, int, int, int | None]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EVENT: Final = cast(Descriptor, Event.DESCRIPTOR)
+_heads = Parser(_EVENT, ("version", "at_ms", "service_id", *(kind.body for kind in KINDS)))
+_bodies = {
+    kind.name: Table(type_of(_EVENT, kind.body), [kind.arrow.field(name) for name in kind.fields]) for kind in KINDS
+}
 
 
-class Unusable(QueueError):
-    """These bytes are no event this version can use; the message says why."""
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The times that events may be of, in milliseconds."""
 
-    code = "unusable_event"
+    oldest_ms: int
+    newest_ms: int
 
 
-def decode_sample(data: bytes) -> SampleRow | None:
-    """The row, None where the event is of another kind, Unusable where it cannot be summarised."""
+@dataclass(slots=True)
+class Decoded:
+    """Tables by the names of their kinds, and why some events are in none: how many, and the first one's index."""
+
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    unusable: dict[str, int] = field(default_factory=dict)
+    examples: dict[str, int] = field(default_factory=dict)
+
+    def refuse(self, reason: str, index: int, count: int = 1) -> None:
+        self.unusable[reason] = self.unusable.get(reason, 0) + count
+        self.examples.setdefault(reason, index)
+
+
+def decode(data: Sequence[bytes], period: Period) -> Decoded:
+    """Everything that can be used. An event of a kind that this version does not know is another's: it is in no table,
+    and nothing is wrong with it."""
     try:
-        event = Event.FromString(data)
-    except DecodeError as error:
-        raise Unusable("not a protobuf event") from error
-    if event.version > EVENT_VERSION:
-        raise Unusable(f"event version {event.version} is newer than {EVENT_VERSION}; update the Spark worker")
-    if event.WhichOneof("body") != "offset_sample":
-        return None
-    sample = event.offset_sample
-    _check(sample)
-    return (
-        _time(event.at_ms),
-        event.service_id,
-        sample.queue_id,
-        sample.partition,
-        sample.topic,
-        sample.group,
-        sample.beginning_offset,
-        sample.end_offset,
-        sample.committed_offset if sample.HasField("committed_offset") else None,
+        return _decode(data, pa.array(range(len(data)), pa.int64()), period, Decoded())
+    except (DecodeError, Irregular):
+        decoded = Decoded()
+        regular = dict(_regular(data, decoded))
+        return _decode(list(regular.values()), pa.array(list(regular), pa.int64()), period, decoded)
+
+
+def _regular(data: Sequence[bytes], decoded: Decoded) -> Iterator[tuple[int, bytes]]:
+    """Those that are events, as our runtime would write them, each with its index."""
+    for index, one in enumerate(data):
+        try:
+            event = Event.FromString(one)
+        except DecodeError:
+            decoded.refuse("not a protobuf event", index)
+        else:
+            event.DiscardUnknownFields()
+            yield index, event.SerializeToString()
+
+
+def _decode(data: Sequence[bytes], places: pa.Array, period: Period, decoded: Decoded) -> Decoded:
+    """`places` has the index of each among all events."""
+    if not data:
+        return decoded
+    heads = _heads.parse(data)
+    versions = heads["version"].single(0)
+    if pc.max(versions).as_py() > EVENT_VERSION:
+        is_newer = pc.greater(versions, EVENT_VERSION)
+        newer, older = places.filter(is_newer), pc.invert(is_newer)
+        reason = f"its version is newer than {EVENT_VERSION}; update the Spark worker"
+        decoded.refuse(reason, newer[0].as_py(), len(newer))
+        return _decode(list(compress(data, older.to_pylist())), places.filter(older), period, decoded)
+    at = _times(heads["at_ms"].single(0))
+    services = as_kind(pa.string(), heads["service_id"].single(b""))
+    for kind, rows in _rows_of_kinds(heads, len(data)):
+        columns = [at.take(rows), services.take(rows), *_bodies[kind.name].parse(heads[kind.body].all_as_list())]
+        named = zip(kind.arrow, columns, strict=True)
+        table = pa.Table.from_arrays([_spelt(column, values) for column, values in named], schema=kind.arrow)
+        decoded.tables[kind.name] = _usable(kind, table, period, places.take(rows), decoded)
+    return decoded
+
+
+def _rows_of_kinds(heads: dict[str, Values], rows: int) -> Iterator[tuple[Kind, pa.Array]]:
+    """Which of the events are of each kind that is among them. Irregular where one is of two: the last would hold."""
+    found = {kind: heads[kind.body].lengths() for kind in KINDS if not heads[kind.body].are_none}
+    bodies = pa.repeat(pa.scalar(0, pa.int64()), rows)
+    for lengths in found.values():
+        bodies = pc.add(bodies, lengths)
+    if pc.max(bodies).as_py() > 1:
+        raise Irregular("an event has two bodies")
+    for kind, lengths in found.items():
+        yield kind, pc.indices_nonzero(lengths)
+
+
+def _times(at_ms: pa.Array) -> pa.Array:
+    clipped = pc.max_element_wise(pc.min_element_wise(at_ms, _LIMIT_MS), -_LIMIT_MS)
+    return pc.multiply(clipped, 1000).cast(pa.timestamp("us", tz="UTC"))
+
+
+def _spelt(column: pa.Field, values: pa.Array) -> pa.Array:
+    if not pa.types.is_list(column.type) or not pa.types.is_struct(column.type.value_type):
+        return spelt(column.name, values)
+    members = list(column.type.value_type)
+    elements = [spelt(member.name, values.values.field(index)) for index, member in enumerate(members)]
+    return pa.ListArray.from_arrays(
+        values.offsets, pa.StructArray.from_arrays(elements, fields=members), type=column.type
     )
 
 
-def _time(at_ms: int) -> datetime:
-    limit_ms = time.time() * 1000 + CLOCK_TOLERANCE.total_seconds() * 1000
-    if not 0 < at_ms <= limit_ms:
-        raise Unusable(f"its time, {at_ms} ms, is unset or in the future")
-    return _EPOCH + timedelta(milliseconds=at_ms)
+def _usable(kind: Kind, table: pa.Table, period: Period, places: pa.Array, decoded: Decoded) -> pa.Table:
+    """The table without the rows that have a problem; each is counted once, by the first that is found."""
+    kept: pa.Array | None = None
+    for reason, bad in _all_problems(kind, table, period):
+        if kept is not None:
+            bad = pc.and_(bad, kept)
+        if count := pc.sum(bad).as_py():
+            decoded.refuse(reason, places[pc.index(bad, True).as_py()].as_py(), count)
+            kept = pc.invert(bad) if kept is None else pc.and_not(kept, bad)
+    return table if kept is None else table.filter(kept)
 
 
-def _check(sample: OffsetSample) -> None:
-    """Refuse here what a summary table would refuse: there, one bad event would hold up the whole batch."""
-    try:
-        UUID(sample.queue_id)
-    except ValueError as error:
-        raise Unusable(f"{sample.queue_id!r} is not a queue's id") from error
-    if min(sample.partition, sample.beginning_offset, sample.end_offset, sample.committed_offset) < 0:
-        raise Unusable("a partition or offset is negative")
-    if max(len(sample.topic), len(sample.group)) > MAX_TOPIC_LENGTH:
-        raise Unusable(f"its topic or group has more than {MAX_TOPIC_LENGTH} characters")
+def _all_problems(kind: Kind, table: pa.Table, period: Period) -> Iterator[tuple[str, pa.Array]]:
+    at = table["at"].combine_chunks().cast(pa.int64())
+    oldest, newest = max(1, period.oldest_ms) * 1000, period.newest_ms * 1000
+    span = pc.min_max(at)
+    if span["min"].as_py() < oldest:
+        yield "its time is unset, or further back than events are kept", pc.less(at, oldest)
+    if span["max"].as_py() > newest:
+        yield "its time is in the future", pc.greater(at, newest)
+    yield from problems(kind, table)

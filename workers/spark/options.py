@@ -14,6 +14,13 @@ from queuecore.config import FILE_VARIABLE, load
 from queuecore.config.fields import Leaf, leaves
 from queuecore.errors import ConfigurationError
 
+# Offsets by partition, as JSON: what is below is stored already, and a new checkpoint begins there.
+START = "start"
+# The folder for files of decoded events.
+STAGE = "stage"
+# How far back events may be, in milliseconds.
+KEPT_MS = "keptms"
+
 _DATA_DIR = "SWITCHYARD_DATA_DIR"
 _SECRETS = "secrets"
 

@@ -1,49 +1,59 @@
 """One run of the pipeline: what is new in `queue.metrics` becomes summaries, and the run ends.
 
 Exactly once: Spark notes in the checkpoint folder which offsets a batch has before it is computed, and repeats the
-batch after a failure; `store_batch` gives a repeated batch no effect.
+batch after a failure. What takes effect is decided in the database alone: a batch that is stored is not stored again,
+and an event below the offsets that are stored is left out, whoever reads it again. A checkpoint that is lost, or is
+another source's, costs reading and nothing else.
 """
 
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from uuid import UUID
+from typing import Final
 
-import pyarrow as pa
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.utils import timezone
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from queueapi.config import Config, config
+from queueapi.event_files import event_folder
+from queueapi.runtime import open_provider
+from workers.spark.batches import Batch, check_store, is_stored, known_positions, store_batch
+from workers.spark.compaction import settle_compaction
 from workers.spark.errors import PipelineFailed, essence
-from workers.spark.options import source_options
-from workers.spark.session import spark_session
-from workers.spark.sinks import Batch, LagRow, known_samples, store_batch
-from workers.spark.source import FORMAT, MetricsSource
-from workers.spark.transforms import KNOWN_SCHEMA, current_lag
+from workers.spark.frames import BatchFrames
+from workers.spark.locking import pipeline_lock
+from workers.spark.reading import event_source, staged_events
+from workers.spark.reports import Offsets, Report, together
+from workers.spark.session import spark_session, stop_session, suit
+from workers.spark.sinks import Row, Sink
+from workers.spark.source import end_offsets
+from workers.spark.store import EventStore
+from workers.spark.summaries import SUMMARIES, WINDOW_S, make_all
 
 logger = logging.getLogger(__name__)
 
-QUERY = "lag"
-
-_START_TIMEOUT_S = 60
-_running = threading.Lock()
+_START_TIMEOUT_S: Final = 60
 
 
 @dataclass(slots=True)
 class RunSummary:
-    """What one run did. No new events: no batches."""
+    """What one run did. No new events: no batches. `backlog` is how many events wait when it is over."""
 
     batches: int = 0
     events: int = 0
+    unusable: int = 0
+    rows: int = 0
     newest_event_at: datetime | None = None
+    backlog: int = 0
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -56,38 +66,112 @@ class RunSummary:
 def run_pipeline() -> RunSummary:
     """Take what is new, store its summaries, and return. One run at a time: a second caller waits.
 
-    SparkUnavailable where Spark cannot start; PipelineFailed where the run ended early, in which case what was
-    not stored is taken by the next run."""
-    with _running:
+    SparkUnavailable where Spark cannot start; PipelineBusy where another process runs it; PipelineFailed where the run
+    ended early, in which case what was not stored is taken by the next run; another QueueError where the provider does
+    not answer."""
+    installation = config()
+    with _failing_as_told(), pipeline_lock(installation):
         started = time.monotonic()
-        spark = spark_session()
-        sink = _Sink(_rate_window_s(config()))
-        try:
-            _start(spark, config(), sink).awaitTermination()
-        except (PySparkException, Py4JError, OSError) as error:
-            cause = sink.error or error
-            logger.debug("what Spark says of it", exc_info=error)
-            raise PipelineFailed(f"the run ended early: {essence(cause)}") from cause
-        return replace(sink.summary, seconds=time.monotonic() - started)
+        store = event_store(installation)
+        check_store(store.id)
+        store.settle(is_stored)
+        settle_compaction(store)
+        ends = _ends(installation)
+        summary = RunSummary()
+        if _waiting(ends, positions(installation, ends)):
+            with store.staging() as stage, closing(_Sink(installation, store, stage, ends)) as sink:
+                summary = _run(spark_session(), installation, sink)
+        ends = _ends(installation)
+        backlog = _waiting(ends, positions(installation, ends))
+        return replace(summary, backlog=backlog, seconds=time.monotonic() - started)
+
+
+@contextmanager
+def _failing_as_told() -> Iterator[None]:
+    """A full disk, a file that is not what it should be, a database that is away: the run's failure, as any other."""
+    try:
+        yield
+    except (OSError, ValueError, DatabaseError) as error:
+        logger.debug("what the run failed of", exc_info=error)
+        raise PipelineFailed(f"the run ended early: {essence(error)}") from error
+
+
+def positions(installation: Config, ends: Offsets) -> Offsets:
+    """Where events that are not stored begin. A topic that ends before has been made anew: all of it is new."""
+    known = known_positions(installation.queue.type)
+    return {one: offset if offset <= ends.get(one, offset) else 0 for one, offset in known.items()}
+
+
+def event_store(installation: Config) -> EventStore:
+    return EventStore(event_folder(installation))
 
 
 def checkpoint_dir(installation: Config) -> Path:
-    return installation.data / "spark" / "checkpoints" / QUERY
+    return installation.data / "spark" / "checkpoints" / event_source(installation)
+
+
+def _run(spark: SparkSession, installation: Config, sink: "_Sink") -> RunSummary:
+    timeout_s = installation.pipeline_timeout_s
+    try:
+        query = (
+            sink.events(spark)
+            .writeStream.queryName("events")
+            .option("checkpointLocation", str(checkpoint_dir(installation)))
+            .trigger(availableNow=True)
+            .foreachBatch(sink)
+            .start()
+        )
+        sink.query_id.set_result(query.id)
+        is_over = query.awaitTermination(timeout_s)
+    except (PySparkException, Py4JError, OSError) as error:
+        cause = sink.error or error
+        logger.debug("what Spark says of it", exc_info=error)
+        raise PipelineFailed(f"the run ended early: {essence(cause)}") from cause
+    if not is_over:
+        # Whatever it hangs on goes with its JVM.
+        stop_session()
+        raise PipelineFailed(
+            f"the run was not over after {timeout_s} s (SWITCHYARD_PIPELINE_TIMEOUT_S) and was ended; look whether "
+            f"Spark at {installation.spark_master} has workers that are free"
+        )
+    return sink.summary
 
 
 class _Sink:
-    """Stores each batch of one run. Spark calls it, on a thread of its own."""
+    """Stores each batch of one run. Spark calls it, on a thread of its own, which may outlive the run: after `close` it
+    stores nothing any more, as the next run takes the same events."""
 
-    def __init__(self, rate_window_s: int) -> None:
+    def __init__(self, installation: Config, store: EventStore, stage: Path, ends: Offsets) -> None:
         self.summary = RunSummary()
         self.error: Exception | None = None
         # Made with the checkpoint folder and kept in it: a lost checkpoint gives a new one.
         self.query_id: Future[str] = Future()
-        self._rate_window_s = rate_window_s
+        self._installation = installation
+        self._store = store
+        self._stage = stage
+        self._ends = ends
+        self._changing = threading.Lock()
+        self._is_closed = False
 
-    def __call__(self, samples: DataFrame, batch_id: int) -> None:
+    def close(self) -> None:
+        """When this returns, what it was about to store is stored and published, or never will be."""
+        with self._changing:
+            self._is_closed = True
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        with self._changing:
+            if self._is_closed:
+                raise PipelineFailed("the run was ended before this batch was stored; the next run takes its events")
+            yield
+
+    def events(self, spark: SparkSession) -> DataFrame:
+        known = positions(self._installation, self._ends)
+        return staged_events(spark, self._installation, known, self._stage)
+
+    def __call__(self, reports: DataFrame, batch_id: int) -> None:
         try:
-            self._store(samples, batch_id)
+            self._take(reports, batch_id)
         except Exception as error:
             self.error = error
             raise
@@ -95,36 +179,42 @@ class _Sink:
             # The thread is Spark's and may never come back, so its connection is not left open.
             connections.close_all()
 
-    def _store(self, samples: DataFrame, batch_id: int) -> None:
-        query = f"{QUERY}:{self.query_id.result(_START_TIMEOUT_S)}"
-        batch = Batch(query, batch_id, started_at=timezone.now())
-        known = samples.sparkSession.createDataFrame(pa.Table.from_pylist(known_samples(), schema=KNOWN_SCHEMA))
-        rows = _lag_rows(current_lag(samples, known, self._rate_window_s))
-        if store_batch(batch, rows):
-            self.summary.batches += 1
-            self.summary.events += sum(row.samples for row in rows)
-            self.summary.newest_event_at = max((row.as_of for row in rows), default=self.summary.newest_event_at)
+    def _take(self, reports: DataFrame, batch_id: int) -> None:
+        query = f"{event_source(self._installation)}.{self.query_id.result(_START_TIMEOUT_S)}"
+        provider = self._installation.queue.type
+        known = known_positions(provider)
+        batch = Batch(provider, self._store.id, query, batch_id, started_at=timezone.now(), positions=known)
+        if is_stored(batch.name):
+            return
+        report = together(map(Report.from_json, reports.toArrow().column("report").to_pylist()))
+        if report.events:
+            with self._open():
+                folder = self._store.prepare(batch.name, report, self._stage)
+            made = self._summaries(reports.sparkSession, report, folder)
+            with self._open():
+                rows = store_batch(batch, report, made)
+                self._store.publish(batch.name)
+            self._note(report, rows)
+
+    def _summaries(self, spark: SparkSession, report: Report, folder: Path) -> list[tuple[Sink, list[Row]]]:
+        suit(spark, report.events)
+        frames = BatchFrames(spark, self._store, folder, report, WINDOW_S)
+        return [(summary.sink, rows) for summary, rows in make_all(SUMMARIES, frames, self._installation)]
+
+    def _note(self, report: Report, rows: int) -> None:
+        self.summary.rows += rows
+        self.summary.batches += 1
+        self.summary.events += report.events
+        self.summary.unusable += report.unusable_events
+        self.summary.newest_event_at = report.newest_at or self.summary.newest_event_at
+        for reason, count in report.unusable.items():
+            logger.warning("%d unusable events: %s; the first at %s", count, reason, report.examples[reason])
 
 
-def _lag_rows(frame: DataFrame) -> list[LagRow]:
-    """Through Arrow, which keeps the times' zone."""
-    return [LagRow(**row | {"queue_id": UUID(row["queue_id"])}) for row in frame.toArrow().to_pylist()]
+def _ends(installation: Config) -> Offsets:
+    with closing(open_provider(installation)) as provider:
+        return end_offsets(provider)
 
 
-def _rate_window_s(installation: Config) -> int:
-    """Long enough to hold two samples and the last run's, whatever the intervals are."""
-    return max(30, 3 * installation.sample_interval_s, 3 * installation.pipeline_interval_s)
-
-
-def _start(spark: SparkSession, installation: Config, sink: _Sink) -> StreamingQuery:
-    spark.dataSource.register(MetricsSource)
-    samples = spark.readStream.format(FORMAT).options(**source_options(installation)).load()
-    query = (
-        samples.writeStream.queryName(QUERY)
-        .option("checkpointLocation", str(checkpoint_dir(installation)))
-        .trigger(availableNow=True)
-        .foreachBatch(sink)
-        .start()
-    )
-    sink.query_id.set_result(query.id)
-    return query
+def _waiting(ends: Offsets, positions: Offsets) -> int:
+    return sum(max(0, end - positions.get(partition, 0)) for partition, end in ends.items())

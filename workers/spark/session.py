@@ -34,6 +34,9 @@ JAVA_REMEDY = "install Java 17 or newer (such as the package openjdk-17-jre-head
 # them well below the usual limits.
 USES_PER_JVM = 1000
 
+# Events of one batch.
+MUCH = 500_000
+
 _PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _EXIT_GRACE_S = 10
@@ -80,6 +83,14 @@ def spark_session() -> SparkSession:
         return _open.session
 
 
+def suit(spark: SparkSession, events: int) -> None:
+    """Set the session up for so many events: a few are done before code for them would be compiled, and want few tasks;
+    for many it pays, and each task has so few of them that they fit into memory."""
+    is_much = events >= MUCH
+    spark.conf.set("spark.sql.codegen.wholeStage", is_much)
+    spark.conf.set("spark.sql.shuffle.partitions", 8 if is_much else 2)
+
+
 def stop_session() -> None:
     """End the session and its JVM; the next `spark_session` starts anew."""
     global _open
@@ -119,6 +130,8 @@ def spark_settings(installation: Config) -> dict[str, str]:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        # The store's files are listed here: a job of Spark's to look at a hundred names takes longer than they do.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -1,115 +1,246 @@
-"""Where summaries go. The driver writes them, in the transaction that also says which batch they are of."""
+"""Where the rows of summaries go. Each sink writes one table, inside its caller's transaction, and leaves out rows of
+queues that are gone.
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+    Newest       a row replaces what is stored where it is newer
+    NewestOfAll  the same, where the rows of a queue are made together: those that are not among the newest go
+    Whole        a row replaces what is stored: it is made of everything there is of its time
+    Added        a row's counts are added to what is stored; the transaction of the batch makes that happen once
+    RolledUp     rows of minutes replace what is stored, and so do those of the hours and days that they make
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
 from uuid import UUID
 
-from django.db import transaction
+from django.db.models import Case, Exists, IntegerField, Manager, Max, Model, OuterRef, Sum, When
 from django.utils import timezone
 
-from queueapi.models.queue import Queue
-from queueapi.models.summary import LagCurrent, PipelineRun
+from queueapi.choices import LagStatus
+from queueapi.config import config
+from queueapi.models import (
+    DeadLetterTrend,
+    LagCurrent,
+    LagDay,
+    LagHour,
+    LagMinute,
+    PartitionHeat,
+    ProcessingMinute,
+    Queue,
+    QueueSkew,
+    RequestCurrent,
+    RequestStats,
+    TenantUsageDay,
+)
+from workers.spark.ids import NOBODY
 
-RUNS_KEPT = 1000
+_DAY: Final = timedelta(days=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST: Final = ("lag_messages", "lag_seconds")
+_COUNTED: Final = ("produced", "consumed", "samples")
 
-_NEVER = datetime.min.replace(tzinfo=UTC)
-_MEASURES = [
-    "topic",
-    "consumer_group",
-    "end_offset",
-    "committed_offset",
-    "lag_messages",
-    "produced_per_s",
-    "consumed_per_s",
-    "as_of",
-]
+Row = Mapping[str, Any]
+Key = tuple[Any, ...]
+
+
+class Sink(Protocol):
+    def write(self, rows: Iterable[Row]) -> int:
+        """How many rows it wrote."""
+
+    def whole(self) -> "Sink":
+        """The sink for rows that are made of everything there is of their time."""
 
 
 @dataclass(frozen=True, slots=True)
-class LagRow:
-    """One row of `transforms.current_lag`."""
+class Whole:
+    model: type[Model]
+    key: tuple[str, ...]
 
-    queue_id: UUID
-    partition: int
-    topic: str | None
-    consumer_group: str | None
-    end_offset: int
-    committed_offset: int | None
-    lag_messages: int
-    produced_per_s: float | None
-    consumed_per_s: float | None
-    as_of: datetime
-    samples: int
+    def write(self, rows: Iterable[Row]) -> int:
+        return _upsert(self.model, self.key, list(_of_somebody(rows)))
+
+    def whole(self) -> Sink:
+        return self
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Which batch it is. Spark counts a query's batches from 0, in the query's checkpoint folder.
+class Newest:
+    """`since` is a column that says since when another, `state`, is as it is: it stays while that does."""
 
-    `query` must therefore be new when the checkpoint is: else a count that starts again would be taken for
-    batches that are already stored.
+    model: type[Model]
+    key: tuple[str, ...]
+    state: str = ""
+    since: str = ""
+
+    def write(self, rows: Iterable[Row]) -> int:
+        stored = self._stored()
+        newer = [row for row in _of_somebody(rows) if self._is_newer(row, stored.get(_key(row, self.key)))]
+        return _upsert(self.model, self.key, [self._with_since(row, stored) for row in newer])
+
+    def whole(self) -> Sink:
+        return self
+
+    def _stored(self) -> dict[Key, Row]:
+        columns = [name for name in (*self.key, "as_of", self.state, self.since) if name]
+        found = _rows_of(self.model).order_by().values(*columns)
+        return {_key(row, self.key): row for row in found}
+
+    def _is_newer(self, row: Row, stored: Row | None) -> bool:
+        return stored is None or row["as_of"] > stored["as_of"]
+
+    def _with_since(self, row: Row, stored: Mapping[Key, Row]) -> Row:
+        if self.state not in row:
+            return row
+        before = stored.get(_key(row, self.key))
+        is_as_before = before is not None and before[self.state] == row[self.state] and before[self.since]
+        return {**row, self.since: before[self.since] if before and is_as_before else row["as_of"]}
+
+
+@dataclass(frozen=True, slots=True)
+class NewestOfAll:
+    """All rows of a queue are of one time. Who is told of no more has nothing, and no row."""
+
+    model: type[Model]
+    key: tuple[str, ...]
+
+    def write(self, rows: Iterable[Row]) -> int:
+        fresh = list(_of_somebody(rows))
+        written = Newest(self.model, self.key).write(fresh)
+        newer = _rows_of(self.model).filter(queue_id=OuterRef("queue_id"), as_of__gt=OuterRef("as_of"))
+        of_queues = _rows_of(self.model).filter(queue_id__in={row["queue_id"] for row in fresh})
+        of_queues.filter(Exists(newer)).delete()
+        return written
+
+    def whole(self) -> Sink:
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """`time` is that of the key's columns which says of when a row is."""
+
+    model: type[Model]
+    key: tuple[str, ...]
+    time: str
+
+    def write(self, rows: Iterable[Row]) -> int:
+        # In one order: others who upsert the same rows would else wait for this one, and this one for them.
+        fresh = sorted(_of_somebody(rows), key=lambda row: _key(row, self.key))
+        stored = self._stored({row[self.time] for row in fresh})
+        return _upsert(self.model, self.key, [self._sum(row, stored.get(_key(row, self.key))) for row in fresh])
+
+    def whole(self) -> Sink:
+        return Whole(self.model, self.key)
+
+    def _stored(self, times: set[Any]) -> dict[Key, Row]:
+        found = _rows_of(self.model).filter(**{f"{self.time}__in": times}).order_by().values()
+        return {_key(row, self.key): row for row in found}
+
+    def _sum(self, row: Row, stored: Row | None) -> Row:
+        if stored is None:
+            return row
+        return {name: value if name in self.key else value + stored[name] for name, value in row.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RolledUp:
+    """Minutes, and in the same transaction what they make of the hours and days that they are of: longer stretches are
+    made of the rows of shorter ones, which are all there.
+
+    So they are for as long as minutes are kept. A minute from before that leaves longer stretches as they are, unless
+    the rows have all of its day.
     """
 
-    query: str
-    batch_id: int
-    started_at: datetime
+    minutes: Whole
+    longer: tuple[tuple[timedelta, Whole], ...]
+    is_of_whole_days: bool = False
+
+    def write(self, rows: Iterable[Row]) -> int:
+        fresh = list(_of_somebody(rows))
+        written = self.minutes.write(fresh)
+        oldest = timezone.now() - timedelta(days=config().minute_retention_days)
+        touched = [row for row in fresh if self.is_of_whole_days or _start(row["at"], _DAY) > oldest]
+        of = self.minutes.model
+        for length, sink in self.longer:
+            starts = {_start(row["at"], length) for row in touched}
+            queues = {row["queue_id"] for row in touched}
+            written += sink.write(row for start in starts for row in _rolled_up(of, queues, start, length))
+            of = sink.model
+        return written
+
+    def whole(self) -> Sink:
+        return replace(self, is_of_whole_days=True)
 
 
-def store_batch(batch: Batch, rows: Iterable[LagRow]) -> bool:
-    """Store the batch's summaries, all or nothing. False, and no effect, where it is stored already."""
-    rows = list(rows)
-    with transaction.atomic():
-        _, created = PipelineRun.objects.get_or_create(
-            query=batch.query,
-            batch_id=batch.batch_id,
-            defaults={
-                "events": sum(row.samples for row in rows),
-                "newest_event_at": max((row.as_of for row in rows), default=None),
-                "started_at": batch.started_at,
-                "finished_at": timezone.now(),
-            },
-        )
-        if created:
-            _store_lag(rows)
-            _forget_old_runs()
-    return created
+def _start(at: datetime, length: timedelta) -> datetime:
+    return at - (at - _EPOCH) % length
 
 
-def known_samples() -> list[dict[str, object]]:
-    """What is stored of each partition, in the form of `transforms.KNOWN_SCHEMA`."""
-    return [
-        {
-            "at": row.as_of,
-            "queue_id": str(row.queue_id),
-            "partition": row.partition,
-            "end_offset": row.end_offset,
-            "committed_offset": row.committed_offset,
-        }
-        for row in LagCurrent.objects.order_by()
-    ]
-
-
-def _store_lag(rows: list[LagRow]) -> None:
-    """Rows of queues that are gone are dropped, as are those no newer than what is stored."""
-    queues = set(Queue.objects.filter(id__in={row.queue_id for row in rows}).values_list("id", flat=True))
-    stored = {
-        (queue, partition): as_of
-        for queue, partition, as_of in LagCurrent.objects.values_list("queue_id", "partition", "as_of").order_by()
-    }
-    LagCurrent.objects.bulk_create(
-        (
-            LagCurrent(**{name: getattr(row, name) for name in ("queue_id", "partition", *_MEASURES)})
-            for row in rows
-            if row.queue_id in queues and row.as_of > stored.get((row.queue_id, row.partition), _NEVER)
-        ),
-        update_conflicts=True,
-        unique_fields=["queue", "partition"],
-        update_fields=_MEASURES,
+def _rolled_up(model: type[Model], queues: set[UUID], start: datetime, length: timedelta) -> Iterator[Row]:
+    """Rows of the longer stretch that begins then: the most there was of lag, all that was counted, and the worst."""
+    shorter = _rows_of(model).filter(at__gte=start, at__lt=start + length, queue_id__in=queues).order_by()
+    badness = Case(*(When(status=status, then=status.badness) for status in LagStatus), output_field=IntegerField())
+    found = shorter.values("queue_id").annotate(
+        **{f"most_{name}": Max(name) for name in _MOST},
+        **{f"all_{name}": Sum(name) for name in _COUNTED},
+        worst=Max(badness),
     )
+    by_badness = {status.badness: status for status in LagStatus}
+    for row in found:
+        most = {name: row[f"most_{name}"] for name in _MOST}
+        counted = {name: row[f"all_{name}"] for name in _COUNTED}
+        yield {"queue_id": row["queue_id"], "at": start, "status": by_badness[row["worst"]], **most, **counted}
 
 
-def _forget_old_runs() -> None:
-    oldest_kept = PipelineRun.objects.order_by("-id").values_list("id", flat=True)[RUNS_KEPT - 1 : RUNS_KEPT].first()
-    if oldest_kept is not None:
-        PipelineRun.objects.filter(id__lt=oldest_kept).delete()
+def _key(row: Row, names: tuple[str, ...]) -> Key:
+    return tuple(row[name] for name in names)
+
+
+def _of_somebody(rows: Iterable[Row]) -> Iterator[Row]:
+    """With ids as ids; without rows of queues that are gone, or of no tenant."""
+    found = [_with_ids(row) for row in rows if row.get("tenant_id") not in NOBODY]
+    wanted = {row["queue_id"] for row in found if "queue_id" in row}
+    queues = set(Queue.objects.filter(id__in=wanted).values_list("id", flat=True)) if wanted else set()
+    return (row for row in found if "queue_id" not in row or row["queue_id"] in queues)
+
+
+def _with_ids(row: Row) -> Row:
+    ids = {name: UUID(row[name]) for name in ("queue_id", "tenant_id") if isinstance(row.get(name), str)}
+    return {**row, **ids}
+
+
+def _upsert(model: type[Model], key: tuple[str, ...], rows: list[Row]) -> int:
+    if rows:
+        _rows_of(model).bulk_create(
+            (model(**row) for row in rows),
+            update_conflicts=True,
+            unique_fields=[_field(name) for name in key],
+            update_fields=[_field(name) for name in rows[0] if name not in key],
+        )
+    return len(rows)
+
+
+def _rows_of(model: type[Model]) -> Manager[Model]:
+    return model._default_manager  # noqa: SLF001 - Django's documented way to a model that is not known beforehand
+
+
+def _field(column: str) -> str:
+    return "queue" if column == "queue_id" else column
+
+
+_PER_PARTITION = ("queue_id", "partition")
+_PER_QUEUE = ("queue_id", "at")
+
+LAG_CURRENT: Final = Newest(LagCurrent, _PER_PARTITION, state="status", since="status_since")
+LAG_MINUTES: Final = Whole(LagMinute, _PER_QUEUE)
+LAG_HOURS: Final = Whole(LagHour, _PER_QUEUE)
+LAG_DAYS: Final = Whole(LagDay, _PER_QUEUE)
+LAG_HISTORY: Final = RolledUp(LAG_MINUTES, ((timedelta(hours=1), LAG_HOURS), (timedelta(days=1), LAG_DAYS)))
+REQUEST_CURRENT: Final = Newest(RequestCurrent, ("service_id", "request_topic"))
+REQUEST_MINUTES: Final = Whole(RequestStats, ("service_id", "request_topic", "at"))
+PROCESSING_MINUTES: Final = Whole(ProcessingMinute, _PER_QUEUE)
+LETTER_TREND: Final = Added(DeadLetterTrend, ("queue_id", "fingerprint", "at"), time="at")
+PARTITION_HEAT: Final = NewestOfAll(PartitionHeat, _PER_PARTITION)
+QUEUE_SKEW: Final = Newest(QueueSkew, ("queue_id",))
+TENANT_USAGE: Final = Added(TenantUsageDay, ("tenant_id", "day"), time="day")

@@ -1,4 +1,7 @@
-"""`queue.metrics` as a Spark stream.
+"""`queue.metrics` as a Spark stream, whichever provider holds it.
+
+A task reads raw events and decodes them where they are read, in Arrow batches, into Parquet files. What goes through
+Spark is its report, one row: to send every event to the JVM and back to Python would take longer than all the rest.
 
 Planning (`initialOffset`, `latestOffset`, `partitions`) runs in one Python process that Spark starts for a query;
 `read` runs in Spark's Python workers, perhaps on other machines. Both open the provider as the options say.
@@ -6,12 +9,17 @@ Planning (`initialOffset`, `latestOffset`, `partitions`) runs in one Python proc
 An offset is `{"<partition>": <next offset>}`.
 """
 
+import json
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import cast
+from operator import itemgetter
+from pathlib import Path
+from typing import Final, cast
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -20,17 +28,30 @@ from queueapi.runtime import open_provider
 from queuecore.errors import OffsetOutOfRange, UnknownTopic
 from queuecore.messages import Record
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.providers.base import Provider
+from queuecore.providers.base import Provider, QueueReader
 from queuecore.topics import ProviderPartition
-from workers.spark.decoding import SAMPLE_SCHEMA, SampleRow, Unusable, decode_sample
-from workers.spark.options import settings_from
+from workers.spark.decoding import CLOCK_TOLERANCE, Period
+from workers.spark.options import KEPT_MS, STAGE, START, settings_from
+from workers.spark.reports import Offsets
+from workers.spark.schemas import REPORT_ARROW, REPORT_SCHEMA
+from workers.spark.staging import RawEvents, Staging
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "switchyard"
-READ_RECORDS = 2_000
+FORMAT: Final = "switchyard"
+# What is decoded at once: a column costs some calls, however many events it has.
+READ_RECORDS: Final = 20_000
+# What a task reads: enough to be worth starting one, and so little that several share a large backlog.
+SMALLEST_TASK: Final = 50_000
+LARGEST_TASK: Final = 500_000
+# What a batch has: a backlog of any size is worked off in pieces that fit on a disk, and are done once and for all.
+BATCH_EVENTS: Final = 20_000_000
 
-Offsets = dict[str, int]
+# A backlog is shared by so many, until each has the most that a task may have.
+_TASKS: Final = 8
+
+_offset = itemgetter(0)
+_data = itemgetter(2)
 
 
 class MetricsSource(DataSource):
@@ -39,19 +60,30 @@ class MetricsSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        return SAMPLE_SCHEMA
+        return REPORT_SCHEMA
 
     def streamReader(self, schema: StructType) -> "MetricsStreamReader":  # noqa: ARG002, N802
         return MetricsStreamReader(dict(self.options))
 
 
 @dataclass(frozen=True)
-class MetricsRange(InputPartition):
-    """Records [start, end) of one partition: what one task reads."""
+class MetricsRange:
+    """Records [start, end) of one partition."""
 
     partition: int
     start: int
     end: int
+
+    @property
+    def events(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class MetricsTask(InputPartition):
+    """What one task reads: parts of several partitions where little is new, of one where much is."""
+
+    ranges: tuple[MetricsRange, ...]
 
 
 class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -62,28 +94,56 @@ class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
 
     def initialOffset(self) -> Offsets:  # noqa: N802
+        """Where a new checkpoint begins: where the summaries end, and else at the beginning."""
         with closing(_open(self._options)) as provider:
-            return _offsets(provider.admin().beginning_offsets)
+            beginning = _offsets(provider.admin().beginning_offsets)
+        known = self._known()
+        return {partition: max(offset, known.get(partition, 0)) for partition, offset in beginning.items()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Called once at the start of a run: what is stored from here on is the next run's."""
         self._target = self._end()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: ARG002, N802
-        return self._end() if self._target is None else self._target
+        target = self._end() if self._target is None else self._target
+        share = BATCH_EVENTS // max(1, len(target))
+        return {partition: min(end, _start(start, partition, end) + share) for partition, end in target.items()}
 
-    def partitions(self, start: Offsets, end: Offsets) -> list[MetricsRange]:
-        ranges = (_range(int(partition), start.get(partition, 0), stop) for partition, stop in end.items())
-        return [metrics for metrics in ranges if metrics.start < metrics.end]
+    def partitions(self, start: Offsets, end: Offsets) -> list[MetricsTask]:
+        ranges = [MetricsRange(int(one), _start(start, one, stop), stop) for one, stop in end.items()]
+        size = min(LARGEST_TASK, max(SMALLEST_TASK, sum(one.events for one in ranges) // _TASKS))
+        return list(_tasks((piece for one in ranges for piece in _pieces(one, size)), size))
 
-    def read(self, partition: InputPartition) -> Iterator[SampleRow]:
-        metrics = cast(MetricsRange, partition)
-        with closing(_open(self._options)) as provider:
-            yield from _samples(_records(provider, metrics), metrics)
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        task = cast(MetricsTask, partition)
+        staging = Staging(Path(self._options[STAGE]), self._known(), _period(self._options))
+        report = staging.stage(self.raw(task))
+        yield pa.RecordBatch.from_pydict({"report": [report.to_json()]}, schema=REPORT_ARROW)
+
+    def raw(self, task: MetricsTask) -> Iterator[RawEvents]:
+        """Its events as they are stored."""
+        with closing(_open(self._options)) as provider, closing(provider.reader()) as reader:
+            for one in task.ranges:
+                for records in _gathered(_records(provider, reader, one)):
+                    yield RawEvents(one.partition, list(map(_offset, records)), list(map(_data, records)))
+
+    def _known(self) -> Offsets:
+        known: Offsets = json.loads(self._options.get(START, "{}"))
+        return known
 
     def _end(self) -> Offsets:
         with closing(_open(self._options)) as provider:
-            return _offsets(provider.admin().end_offsets)
+            return end_offsets(provider)
+
+
+def end_offsets(provider: Provider) -> Offsets:
+    """Where the topic ends now, by partition; empty before its first event."""
+    return _offsets(provider.admin().end_offsets)
+
+
+def _period(options: Mapping[str, str]) -> Period:
+    now_ms = time.time_ns() // 1_000_000
+    return Period(now_ms - int(options[KEPT_MS]), now_ms + int(CLOCK_TOLERANCE.total_seconds() * 1000))
 
 
 def _open(options: Mapping[str, str]) -> Provider:
@@ -91,7 +151,6 @@ def _open(options: Mapping[str, str]) -> Provider:
 
 
 def _offsets(ask: Callable[[Iterable[ProviderPartition]], Mapping[ProviderPartition, int]]) -> Offsets:
-    """The answer for every partition; empty before the topic's first event."""
     places = [ProviderPartition(METRICS_TOPIC, number) for number in range(METRICS_PARTITIONS)]
     try:
         return {str(place.partition): offset for place, offset in ask(places).items()}
@@ -99,25 +158,55 @@ def _offsets(ask: Callable[[Iterable[ProviderPartition]], Mapping[ProviderPartit
         return {}
 
 
-def _range(partition: int, start: int, end: int) -> MetricsRange:
+def _start(offsets: Offsets, partition: str, end: int) -> int:
     """A topic that ends before we left off has been made anew since, so it is read from its beginning."""
-    return MetricsRange(partition, start if start <= end else 0, end)
+    start = offsets.get(partition, 0)
+    return start if start <= end else 0
 
 
-def _records(provider: Provider, metrics: MetricsRange) -> Iterator[Record]:
+def _pieces(whole: MetricsRange, size: int) -> Iterator[MetricsRange]:
+    for start in range(whole.start, whole.end, size):
+        yield MetricsRange(whole.partition, start, min(start + size, whole.end))
+
+
+def _tasks(pieces: Iterable[MetricsRange], size: int) -> Iterator[MetricsTask]:
+    """As few tasks of about that size as there can be: each has a start of its own, and leaves files of its own."""
+    gathered: list[MetricsRange] = []
+    for piece in sorted(pieces, key=lambda one: one.events, reverse=True):
+        if gathered and sum(one.events for one in gathered) + piece.events > size:
+            yield MetricsTask(tuple(gathered))
+            gathered = []
+        gathered.append(piece)
+    if gathered:
+        yield MetricsTask(tuple(gathered))
+
+
+def _records(provider: Provider, reader: QueueReader, metrics: MetricsRange) -> Iterator[list[Record]]:
     place = ProviderPartition(METRICS_TOPIC, metrics.partition)
     position = metrics.start
-    with closing(provider.reader()) as reader:
-        while position < metrics.end:
-            try:
-                records = reader.read(place, position, READ_RECORDS)
-            except OffsetOutOfRange as error:
-                position = _beyond_gap(provider, place, position, error)
-                continue
-            if not records:
-                return
-            yield from (record for record in records if record.offset < metrics.end)
-            position = records[-1].offset + 1
+    while position < metrics.end:
+        try:
+            records = reader.read(place, position, min(READ_RECORDS, metrics.end - position))
+        except OffsetOutOfRange as error:
+            position = _beyond_gap(provider, place, position, error)
+            continue
+        if not records:
+            return
+        position = records[-1].offset + 1
+        # Offsets may be missing, so that the last ones read are another task's.
+        yield records if position <= metrics.end else [one for one in records if one.offset < metrics.end]
+
+
+def _gathered(parts: Iterable[list[Record]]) -> Iterator[list[Record]]:
+    """As many records together as are decoded at once: a provider may give fewer than it is asked for."""
+    gathered: list[Record] = []
+    for records in parts:
+        gathered += records
+        if len(gathered) >= READ_RECORDS:
+            yield gathered
+            gathered = []
+    if gathered:
+        yield gathered
 
 
 def _beyond_gap(provider: Provider, place: ProviderPartition, position: int, error: OffsetOutOfRange) -> int:
@@ -126,21 +215,3 @@ def _beyond_gap(provider: Provider, place: ProviderPartition, position: int, err
         raise error
     logger.warning("%s; the pipeline goes on from there, %d events are not summarised", error, beginning - position)
     return beginning
-
-
-def _samples(records: Iterable[Record], metrics: MetricsRange) -> Iterator[SampleRow]:
-    skipped = 0
-    reason = ""
-    for record in records:
-        try:
-            row = decode_sample(record.data)
-        except Unusable as error:
-            skipped += 1
-            reason = f"offset {record.offset}: {error}"
-            continue
-        if row is not None:
-            yield row
-    if skipped:
-        logger.warning(
-            "skipped %d unusable events of %s[%d]; the last at %s", skipped, METRICS_TOPIC, metrics.partition, reason
-        )

@@ -30,6 +30,11 @@ Traceback (most recent call last):
 queuecore.errors.CorruptLog: bad bytes"""
 
 
+TOO_BUSY = """\
+[STREAM_FAILED] Query [id = 1] terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST
+=== Streaming Query ==="""
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -42,3 +47,18 @@ queuecore.errors.CorruptLog: bad bytes"""
 )
 def test_the_essence_is_one_line(text: str, line: str) -> None:
     assert essence(Exception(text)) == line
+
+
+class Silent(Exception):
+    """As one of Py4J's whose JVM is gone."""
+
+    def __str__(self) -> str:
+        raise ConnectionRefusedError
+
+
+def test_a_machine_that_has_too_much_to_do_is_told_of() -> None:
+    assert essence(Exception(TOO_BUSY)).startswith("a Python process that Spark started was not ready within 10 s")
+
+
+def test_an_error_that_cannot_be_told_any_more_is_told_nevertheless() -> None:
+    assert essence(Silent()) == "Silent: Spark's Java process has ended"

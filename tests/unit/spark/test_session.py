@@ -44,3 +44,12 @@ def test_a_jvm_is_replaced_after_many_uses(spark: SparkSession, monkeypatch: pyt
     assert session._open.usable
     monkeypatch.setattr(session._open, "uses", session.USES_PER_JVM)
     assert not session._open.usable
+
+
+def test_the_session_suits_what_there_is_to_do(spark: SparkSession) -> None:
+    session.suit(spark, session.MUCH)
+    assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
+    session.suit(spark, session.MUCH - 1)
+    settings = spark_settings(Config())
+    for name in ("spark.sql.codegen.wholeStage", "spark.sql.shuffle.partitions"):
+        assert spark.conf.get(name) == settings[name]

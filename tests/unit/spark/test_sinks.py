@@ -1,19 +1,34 @@
-"""What a batch leaves in the database."""
+"""What rows of summaries leave in their tables."""
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
-from queueapi.models import Queue, Tenant
-from queueapi.models.summary import LagCurrent, PipelineRun
+from queueapi.models import (
+    DeadLetterTrend,
+    LagCurrent,
+    LagDay,
+    LagHour,
+    LagMinute,
+    PartitionHeat,
+    ProcessingMinute,
+    Queue,
+    QueueSkew,
+    RequestCurrent,
+    RequestStats,
+    Tenant,
+    TenantUsageDay,
+)
 from workers.spark import sinks
-from workers.spark.sinks import Batch, LagRow, store_batch
+from workers.spark.sinks import Added, Newest, NewestOfAll, Row, Whole
 
 pytestmark = pytest.mark.django_db
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+KEYED = (Whole, Added, Newest, NewestOfAll)
 
 
 @pytest.fixture
@@ -22,63 +37,173 @@ def queue() -> Queue:
     return Queue.objects.create(tenant=tenant, name="Main", topic="tb_main", handler="count")
 
 
-@pytest.fixture
-def row(queue: Queue) -> LagRow:
-    return LagRow(queue.id, 0, "tb_main.0", "main-consumer-0", 100, 40, 60, 10.0, None, NOON, samples=2)
+def lag(queue: Queue, **changes: Any) -> Row:
+    row = {
+        "queue_id": str(queue.id),
+        "partition": 0,
+        "topic": "tb_main.0",
+        "consumer_group": "main-consumer-0",
+        "end_offset": 100,
+        "committed_offset": 40,
+        "lag_messages": 60,
+        "produced_per_s": 10.0,
+        "consumed_per_s": None,
+        "as_of": NOON,
+    }
+    return row | changes
 
 
-def batch(number: int, query: str = "lag:1") -> Batch:
-    return Batch(query, number, started_at=NOON)
-
-
-def test_a_batch_is_stored_with_its_run(row: LagRow) -> None:
-    assert store_batch(batch(0), [row, replace(row, partition=1, samples=3, as_of=NOON + timedelta(seconds=5))])
-    assert list(LagCurrent.objects.values_list("partition", "lag_messages")) == [(0, 60), (1, 60)]
-    run = PipelineRun.objects.get()
-    assert (run.query, run.batch_id, run.events) == ("lag:1", 0, 5)
-    assert run.newest_event_at == NOON + timedelta(seconds=5)
-
-
-def test_a_repeated_batch_has_no_effect(row: LagRow) -> None:
-    store_batch(batch(0), [row])
-    later = replace(row, lag_messages=999, as_of=NOON + timedelta(hours=1))
-    assert not store_batch(batch(0), [later])
-    assert LagCurrent.objects.get().lag_messages == 60
-    assert PipelineRun.objects.count() == 1
-
-
-def test_the_same_number_of_another_checkpoint_is_another_batch(row: LagRow) -> None:
-    store_batch(batch(0), [row])
-    later = replace(row, lag_messages=7, as_of=NOON + timedelta(seconds=10))
-    assert store_batch(batch(0, "lag:2"), [later])
-    assert LagCurrent.objects.get().lag_messages == 7
+def test_a_newer_row_replaces_the_one_of_its_partition(queue: Queue) -> None:
+    assert sinks.LAG_CURRENT.write([lag(queue), lag(queue, partition=1)]) == 2
+    later = NOON + timedelta(seconds=10)
+    assert sinks.LAG_CURRENT.write([lag(queue, lag_messages=7, as_of=later)]) == 1
+    assert list(LagCurrent.objects.values_list("partition", "lag_messages")) == [(0, 7), (1, 60)]
 
 
 @pytest.mark.parametrize("seconds", [0, -5])
-def test_what_is_stored_is_not_replaced_by_what_is_not_newer(row: LagRow, seconds: int) -> None:
-    store_batch(batch(0), [row])
-    store_batch(batch(1), [replace(row, lag_messages=999, as_of=NOON + timedelta(seconds=seconds))])
+def test_what_is_stored_is_not_replaced_by_what_is_not_newer(queue: Queue, seconds: int) -> None:
+    sinks.LAG_CURRENT.write([lag(queue)])
+    as_of = NOON + timedelta(seconds=seconds)
+    assert sinks.LAG_CURRENT.write([lag(queue, lag_messages=999, as_of=as_of)]) == 0
     assert LagCurrent.objects.get().lag_messages == 60
 
 
-def test_a_queue_that_is_gone_holds_nothing_up(row: LagRow) -> None:
-    assert store_batch(batch(0), [replace(row, queue_id=uuid4()), row])
-    assert LagCurrent.objects.get().queue_id == row.queue_id
+def test_a_status_is_told_since_it_is_so(queue: Queue) -> None:
+    told = []
+    for minute, status in enumerate(("ok", "ok", "stop", "stop", "ok")):
+        as_of = NOON + timedelta(minutes=minute)
+        sinks.LAG_CURRENT.write([lag(queue, status=status, reason=status, as_of=as_of)])
+        since = LagCurrent.objects.get().status_since
+        assert since is not None
+        told.append((since - NOON) // timedelta(minutes=1))
+    assert told == [0, 0, 2, 2, 4]
 
 
-def test_summaries_and_run_are_stored_together_or_not_at_all(row: LagRow, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise RuntimeError("disk full")
-
-    monkeypatch.setattr(sinks, "_forget_old_runs", fail)
-    with pytest.raises(RuntimeError, match="disk full"):
-        store_batch(batch(0), [row])
-    assert not LagCurrent.objects.exists()
-    assert not PipelineRun.objects.exists()
+def test_rows_of_queues_that_are_gone_are_left_out(queue: Queue) -> None:
+    assert sinks.LAG_CURRENT.write([lag(queue, queue_id=str(uuid4())), lag(queue)]) == 1
+    assert LagCurrent.objects.get().queue_id == queue.id
 
 
-def test_only_the_last_runs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "RUNS_KEPT", 3)
-    for number in range(5):
-        store_batch(batch(number), [])
-    assert sorted(PipelineRun.objects.values_list("batch_id", flat=True)) == [2, 3, 4]
+def test_a_minute_is_replaced_by_what_is_made_of_all_of_it(queue: Queue) -> None:
+    minute = {
+        "queue_id": str(queue.id),
+        "at": NOON,
+        "lag_messages": 5,
+        "lag_seconds": None,
+        "produced": 9,
+        "samples": 3,
+    }
+    sinks.LAG_MINUTES.write([minute])
+    sinks.LAG_MINUTES.write([minute | {"produced": 12, "samples": 4}])
+    assert list(LagMinute.objects.values_list("produced", "samples", "lag_seconds")) == [(12, 4, None)]
+
+
+def minute(queue: Queue, at: datetime, **changes: Any) -> Row:
+    row = {"queue_id": str(queue.id), "at": at, "lag_messages": 5, "lag_seconds": None, "produced": 10, "consumed": 9}
+    return row | {"status": "ok", "samples": 1} | changes
+
+
+def test_hours_and_days_are_made_of_their_minutes_at_once(queue: Queue) -> None:
+    day = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    sinks.LAG_HISTORY.write(
+        [
+            minute(queue, day, lag_messages=40, status="stop"),
+            minute(queue, day + timedelta(minutes=59), lag_seconds=2.5, status="warn"),
+            minute(queue, day + timedelta(minutes=60)),
+        ]
+    )
+    sinks.LAG_HISTORY.write([minute(queue, day + timedelta(minutes=60), produced=30)])
+    columns = ("at", "lag_messages", "lag_seconds", "produced", "consumed", "status", "samples")
+    assert list(LagHour.objects.values_list(*columns)) == [
+        (day, 40, 2.5, 20, 18, "stop", 2),
+        (day + timedelta(hours=1), 5, None, 30, 9, "ok", 1),
+    ]
+    assert list(LagDay.objects.values_list(*columns)) == [(day, 40, 2.5, 50, 27, "stop", 3)]
+
+
+def test_a_minute_whose_neighbours_are_gone_leaves_its_hour_as_it_is(queue: Queue) -> None:
+    long_ago = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(days=5)
+    LagHour.objects.create(queue=queue, at=long_ago, lag_messages=1, produced=600)
+    sinks.LAG_HISTORY.write([minute(queue, long_ago)])
+    assert list(LagHour.objects.values_list("produced", flat=True)) == [600]
+    sinks.LAG_HISTORY.whole().write([minute(queue, long_ago)])
+    assert list(LagHour.objects.values_list("produced", flat=True)) == [10]
+
+
+def test_processing_keeps_its_buckets(queue: Queue) -> None:
+    sinks.PROCESSING_MINUTES.write([{"queue_id": str(queue.id), "at": NOON, "handled": 7, "buckets": [1, 6]}])
+    assert list(ProcessingMinute.objects.values_list("handled", "buckets")) == [(7, [1, 6])]
+
+
+def test_requests_are_by_service_and_topic() -> None:
+    row = {"service_id": "transport-1", "request_topic": "t.requests", "pending": 4, "lag_buckets": [1, 2]}
+    sinks.REQUEST_CURRENT.write([row | {"as_of": NOON}, row | {"service_id": "transport-2", "as_of": NOON}])
+    sinks.REQUEST_MINUTES.write([row | {"at": NOON}])
+    sinks.REQUEST_MINUTES.write([row | {"at": NOON, "pending": 9}])
+    assert RequestCurrent.objects.count() == 2
+    assert list(RequestStats.objects.values_list("pending", "lag_buckets")) == [(9, [1, 2])]
+
+
+def test_heat_and_skew_are_the_newest(queue: Queue) -> None:
+    heat = {"queue_id": str(queue.id), "partition": 0, "messages": 5, "share": 0.5, "as_of": NOON}
+    sinks.PARTITION_HEAT.write([heat | {"entities": [{"key": "00", "messages": 3}], "tenants": []}])
+    skew = {"queue_id": str(queue.id), "skew": 1.5, "entities_seen": 3, "what_if": [], "as_of": NOON}
+    sinks.QUEUE_SKEW.write([skew])
+    sinks.QUEUE_SKEW.write([skew | {"skew": 9.0, "as_of": NOON - timedelta(seconds=1)}])
+    assert PartitionHeat.objects.get().entities == [{"key": "00", "messages": 3}]
+    assert QueueSkew.objects.get().skew == 1.5
+
+
+def test_a_partition_that_fell_silent_is_hot_no_more(queue: Queue) -> None:
+    def heat(minute: int, **shares: float) -> list[Row]:
+        as_of = NOON + timedelta(minutes=minute)
+        told = {"queue_id": str(queue.id), "as_of": as_of, "messages": 1}
+        return [
+            told | {"partition": int(name[1:]), "share": share, "is_hot": share > 0.5} for name, share in shares.items()
+        ]
+
+    def shares() -> list[tuple[int, float, bool]]:
+        return list(PartitionHeat.objects.values_list("partition", "share", "is_hot"))
+
+    sinks.PARTITION_HEAT.write(heat(0, p0=0.9, p1=0.1))
+    sinks.PARTITION_HEAT.write(heat(5, p0=0.4, p1=0.6))
+    assert shares() == [(0, 0.4, False), (1, 0.6, True)]
+    sinks.PARTITION_HEAT.write(heat(15, p1=1.0))
+    assert shares() == [(1, 1.0, True)]
+    sinks.PARTITION_HEAT.write(heat(10, p0=0.9, p2=0.1))
+    assert shares() == [(1, 1.0, True)], "what is late changes nothing"
+
+
+def test_letters_are_added_up(queue: Queue) -> None:
+    row = {"queue_id": str(queue.id), "fingerprint": "f" * 16, "at": NOON, "letters": 3}
+    sinks.LETTER_TREND.write([row])
+    sinks.LETTER_TREND.write([row | {"letters": 4}, row | {"at": NOON + timedelta(hours=1)}])
+    assert list(DeadLetterTrend.objects.values_list("letters", flat=True)) == [7, 3]
+
+
+def test_usage_is_added_up_and_leaves_alone_what_others_write() -> None:
+    tenant = uuid4()
+    row = {"tenant_id": str(tenant), "day": date(2026, 1, 2), "sent": 3, "sent_bytes": 30, "handled": 2}
+    sinks.TENANT_USAGE.write([row])
+    TenantUsageDay.objects.update(stored_bytes=500)
+    assert sinks.TENANT_USAGE.write([row, row | {"tenant_id": "other"}, row | {"tenant_id": ""}]) == 1
+    found = TenantUsageDay.objects.values_list("tenant_id", "sent", "sent_bytes", "handled", "stored_bytes")
+    assert list(found) == [(tenant, 6, 60, 4, 500)]
+
+
+def test_what_is_added_up_is_replaced_where_it_is_made_of_everything() -> None:
+    row = {"tenant_id": str(uuid4()), "day": date(2026, 1, 2), "sent": 3}
+    sinks.TENANT_USAGE.write([row])
+    sinks.TENANT_USAGE.whole().write([row | {"sent": 4}])
+    assert TenantUsageDay.objects.get().sent == 4
+
+
+@pytest.mark.parametrize("sink", [one for one in vars(sinks).values() if isinstance(one, KEYED)])
+def test_a_sink_s_key_is_unique_in_its_table(sink: Whole | Added | Newest | NewestOfAll) -> None:
+    keys = {tuple(constraint.fields) for constraint in sink.model._meta.constraints if hasattr(constraint, "fields")}
+    keys |= {(field.name,) for field in sink.model._meta.fields if field.unique}
+    assert tuple("queue" if name == "queue_id" else name for name in sink.key) in keys
+
+
+def test_no_rows_are_nothing() -> None:
+    assert sinks.TENANT_USAGE.write([]) == sinks.LAG_CURRENT.write([]) == sinks.LAG_HOURS.write([]) == 0

@@ -1,24 +1,28 @@
 """The stream over a real log, as Spark calls it."""
 
-from collections.abc import Iterator
+import time
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from queueapi.config import Config
 from queuecore.messages import QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.providers.base import TopicSpec
+from queuecore.proto.events_pb2 import Event
+from queuecore.providers.base import DAY_MS, TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.batch import encode_body
 from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.providers.log.writer import PartitionWriter
 from queuecore.topics import ProviderPartition
-from tests.unit.spark.test_decoding import event, request_event
-from workers.spark.options import source_options
-from workers.spark.source import MetricsRange, MetricsStreamReader
+from tests.unit.spark.test_decoding import event
+from workers.spark.options import KEPT_MS, STAGE, START, source_options
+from workers.spark.reports import Report
+from workers.spark.source import BATCH_EVENTS, LARGEST_TASK, MetricsRange, MetricsStreamReader, MetricsTask
 
 ALL = ReadAllAvailable()
 
@@ -55,9 +59,10 @@ def reader(log: Log) -> MetricsStreamReader:
     return MetricsStreamReader(source_options(log.config))
 
 
-def ends(reader: MetricsStreamReader, metrics: MetricsRange) -> Iterator[int]:
-    """The end offset in each row: which events these are."""
-    return (row[7] for row in reader.read(metrics))
+def ends(reader: MetricsStreamReader, *ranges: MetricsRange) -> list[int]:
+    """The end offset in each event: which ones these are."""
+    data = (one for batch in reader.raw(MetricsTask(ranges)) for one in batch.data)
+    return [Event.FromString(one).offset_sample.end_offset for one in data]
 
 
 def test_before_the_first_event_there_is_nothing(reader: MetricsStreamReader) -> None:
@@ -73,24 +78,61 @@ def test_a_run_takes_what_was_there_when_it_began(log: Log, reader: MetricsStrea
     log.append(1, event(end_offset=3))
     start, end = reader.initialOffset(), reader.latestOffset({}, ALL)
     assert (start, end) == ({"0": 0, "1": 0, "2": 0, "3": 0}, {"0": 0, "1": 2, "2": 0, "3": 0})
-    [metrics] = reader.partitions(start, end)
-    assert metrics == MetricsRange(1, 0, 2)
-    assert list(ends(reader, metrics)) == [1, 2]
+    [task] = reader.partitions(start, end)
+    assert task.ranges == (MetricsRange(1, 0, 2),)
+    assert ends(reader, *task.ranges) == [1, 2]
 
 
 def test_reading_goes_on_where_it_left_off(log: Log, reader: MetricsStreamReader) -> None:
     log.create()
     log.append(0, *(event(end_offset=number) for number in range(5)))
-    [metrics] = reader.partitions({"0": 3}, {"0": 5})
-    assert list(ends(reader, metrics)) == [3, 4]
+    [task] = reader.partitions({"0": 3}, {"0": 5})
+    assert ends(reader, *task.ranges) == [3, 4]
+
+
+def test_a_new_checkpoint_begins_where_the_summaries_end(log: Log) -> None:
+    log.create()
+    log.append(0, *(event(end_offset=number) for number in range(5)))
+    reader = MetricsStreamReader(source_options(log.config) | {START: '{"0": 3}'})
+    assert reader.initialOffset() == {"0": 3, "1": 0, "2": 0, "3": 0}
 
 
 def test_a_partition_that_is_new_is_read_from_its_beginning(reader: MetricsStreamReader) -> None:
-    assert reader.partitions({"0": 5}, {"0": 5, "4": 2}) == [MetricsRange(4, 0, 2)]
+    [task] = reader.partitions({"0": 5}, {"0": 5, "4": 2})
+    assert task.ranges == (MetricsRange(4, 0, 2),)
 
 
 def test_a_topic_made_anew_is_read_from_its_beginning(reader: MetricsStreamReader) -> None:
-    assert reader.partitions({"0": 50}, {"0": 2}) == [MetricsRange(0, 0, 2)]
+    [task] = reader.partitions({"0": 50}, {"0": 2})
+    assert task.ranges == (MetricsRange(0, 0, 2),)
+
+
+def test_little_is_one_task_s(reader: MetricsStreamReader) -> None:
+    [task] = reader.partitions({}, {"0": 10, "1": 30, "2": 20})
+    assert sorted(task.ranges, key=lambda one: one.partition) == [
+        MetricsRange(0, 0, 10),
+        MetricsRange(1, 0, 30),
+        MetricsRange(2, 0, 20),
+    ]
+
+
+def test_a_backlog_is_shared_by_many_tasks_and_all_of_it_is_read_once(reader: MetricsStreamReader) -> None:
+    tasks = reader.partitions({"0": 100}, {"0": 3_000_100, "1": 900_000})
+    assert len(tasks) > 7
+    assert max(sum(one.events for one in task.ranges) for task in tasks) <= LARGEST_TASK
+    pieces = sorted((one.partition, one.start, one.end) for task in tasks for one in task.ranges)
+    for (partition, _, end), (other, start, _) in pairwise(pieces):
+        assert start == (end if other == partition else 0)
+    assert (pieces[0], pieces[-1][2]) == ((0, 100, 100 + pieces[0][2] - 100), 900_000)
+
+
+def test_a_batch_takes_so_much_of_a_backlog_and_no_more(reader: MetricsStreamReader) -> None:
+    reader._target = {"0": BATCH_EVENTS * 3, "1": 5}
+    first = reader.latestOffset({}, ALL)
+    assert first == {"0": BATCH_EVENTS // 2, "1": 5}
+    second = reader.latestOffset(first, ALL)
+    assert second == {"0": BATCH_EVENTS, "1": 5}
+    assert reader.latestOffset(reader._target, ALL) == reader._target
 
 
 def test_events_that_retention_removed_are_passed_over(
@@ -100,7 +142,7 @@ def test_events_that_retention_removed_are_passed_over(
     for number in range(3):
         log.append(2, event(end_offset=number))
     log.remove_segment(2, 0)
-    assert list(ends(reader, MetricsRange(2, 0, 3))) == [1, 2]
+    assert ends(reader, MetricsRange(2, 0, 3)) == [1, 2]
     [record] = caplog.records
     assert "begins at offset 1" in record.getMessage()
     assert "1 events are not summarised" in record.getMessage()
@@ -112,26 +154,22 @@ def test_everything_removed_is_nothing_to_read(log: Log, reader: MetricsStreamRe
         log.append(2, event(end_offset=number))
     for base in range(2):
         log.remove_segment(2, base)
-    assert list(ends(reader, MetricsRange(2, 0, 2))) == []
+    assert ends(reader, MetricsRange(2, 0, 2)) == []
 
 
-def test_unusable_events_are_counted_and_skipped(
-    log: Log, reader: MetricsStreamReader, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_task_leaves_files_and_says_what_is_in_them(log: Log, tmp_path: Path) -> None:
     log.create()
-    log.append(0, event(end_offset=1), b"\xff", event(queue_id="?"), event(end_offset=2))
-    assert list(ends(reader, MetricsRange(0, 0, 4))) == [1, 2]
-    assert [record.getMessage() for record in caplog.records] == [
-        "skipped 2 unusable events of queue.metrics[0]; the last at offset 2: '?' is not a queue's id"
-    ]
-
-
-def test_samples_of_requests_are_passed_over_without_a_word(
-    log: Log, reader: MetricsStreamReader, caplog: pytest.LogCaptureFixture
-) -> None:
-    log.create()
-    log.append(0, request_event(), event(end_offset=1), request_event(), event(end_offset=2), request_event())
-    log.append(3, request_event())
-    assert list(ends(reader, MetricsRange(0, 0, 5))) == [1, 2]
-    assert list(ends(reader, MetricsRange(3, 0, 1))) == []
-    assert caplog.records == []
+    now_ms = time.time_ns() // 1_000_000
+    log.append(0, event(at_ms=now_ms, end_offset=1), b"\xff", event(at_ms=now_ms, end_offset=2))
+    log.append(3, event(at_ms=now_ms, end_offset=3))
+    stage = tmp_path / "stage"
+    stage.mkdir()
+    options = {START: '{"0": 1}', STAGE: str(stage), KEPT_MS: str(DAY_MS)}
+    reader = MetricsStreamReader(source_options(log.config) | options)
+    [batch] = reader.read(MetricsTask((MetricsRange(0, 0, 3), MetricsRange(3, 0, 1))))
+    report = Report.from_json(batch.column("report")[0].as_py())
+    assert (report.events, report.unusable) == (3, {"not a protobuf event": 1})
+    assert report.examples == {"not a protobuf event": "queue.metrics[0] offset 1"}
+    assert report.offsets == {"0": 3, "3": 1}
+    [file] = report.files
+    assert pq.read_table(stage / file.name)["end_offset"].to_pylist() == [2, 3]

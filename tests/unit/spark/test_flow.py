@@ -1,0 +1,220 @@
+"""What service instances ask, what consumers do, for whom and how evenly: from frames to frames."""
+
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from queueapi.models import (
+    DeadLetterTrend,
+    PartitionHeat,
+    ProcessingMinute,
+    Queue,
+    QueueSkew,
+    RequestCurrent,
+    RequestStats,
+    Tenant,
+)
+from queuecore.hashing import partition_of
+from tests.unit.spark.frames import (
+    CONSUMED,
+    QUEUE,
+    REQUESTS,
+    SENT,
+    START,
+    Row,
+    at,
+    buckets,
+    consumed,
+    entity,
+    frame,
+    requests,
+    rows,
+    sent,
+    tenant,
+)
+from workers.spark.summaries import named_letter_topics
+from workers.spark.transforms.buckets import percentile
+from workers.spark.transforms.heat import HeatOptions, partition_heat, queue_skew
+from workers.spark.transforms.processing import letter_trend, processing_minutes
+from workers.spark.transforms.requests import request_current, request_minutes
+from workers.spark.transforms.usage import tenant_usage
+from workers.spark.transforms.what_if import skew, what_if
+
+ACME = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+BOLT = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
+
+
+def columns(model: type[Any]) -> set[str]:
+    return {one.attname for one in model._meta.concrete_fields} - {"id"}
+
+
+def test_percentiles(spark: SparkSession) -> None:
+    """Evenly within a bucket; no further than the last bound; nothing where nothing was counted."""
+    bounds = (10.0, 20.0, 50.0)
+    counts = [[0, 100, 0, 0], [50, 0, 50, 0], [0, 0, 0, 7], [0, 0, 0, 0], [99, 0, 0, 1]]
+    counted = spark.createDataFrame(pa.table({"buckets": counts}))
+    found = counted.select(
+        *(percentile(f.col("buckets"), bounds, percent).alias(f"p{percent}") for percent in (50, 95, 99))
+    )
+    assert [tuple(row.values()) for row in rows(found)] == [
+        pytest.approx((15.0, 19.5, 19.9)),
+        pytest.approx((10.0, 47.0, 49.4)),
+        (50.0, 50.0, 50.0),
+        (None, None, None),
+        pytest.approx((10 * 50 / 99, 10 * 95 / 99, 10.0)),
+    ]
+
+
+class TestRequests:
+    def test_now(self, spark: SparkSession) -> None:
+        """What is pending at the newest sample, and the counts of the minute before it; each sample once."""
+        long_ago = requests(0, sent=1000)
+        before = requests(50, [3], sent=5, pending=90, timed_out=2)
+        newest = requests(100, [3, 3, 400], sent=7, pending=4, pending_limit=10_000, timed_out=1, orphans=1)
+        other = requests(100, sent=1, service_id="web-2")
+        silent = requests(0, sent=1, service_id="web-3")
+        window = frame(spark, REQUESTS, [long_ago, before, silent])
+        found = rows(request_current(frame(spark, REQUESTS, [newest, newest, other]), window))
+        assert {row["service_id"] for row in found} == {"web-1", "web-2"}
+        row = next(one for one in found if one["service_id"] == "web-1")
+        assert set(row) == columns(RequestCurrent)
+        assert (row["as_of"], row["pending"], row["pending_limit"]) == (at(100), 4, 10_000)
+        assert (row["sent"], row["timed_out"], row["orphans"]) == (12, 3, 1)
+        assert sum(row["lag_buckets"]) == 4
+        assert (row["lag_p50_ms"], row["lag_p99_ms"]) == (pytest.approx(4.0), pytest.approx(488.0))
+
+    def test_by_the_minute(self, spark: SparkSession) -> None:
+        """Whole, though the batch has but its end; and of other versions' bounds nobody makes percentiles."""
+        window = [requests(-10, sent=9), requests(10, [3], sent=1, pending=70, timed_out=60)]
+        batch = [
+            requests(20, sent=2, pending=5, timed_out=50),
+            requests(70, sent=4, lag_bounds_ms=[1], lag_buckets=[5, 5]),
+        ]
+        made = request_minutes(frame(spark, REQUESTS, batch), frame(spark, REQUESTS, window))
+        found = sorted(rows(made), key=lambda one: one["at"])
+        assert set(found[0]) == columns(RequestStats)
+        assert [(row["at"], row["sent"], row["pending"]) for row in found] == [(START, 3, 70), (at(60), 4, 0)]
+        assert [(row["timed_out"], row["lag_p50_ms"]) for row in found] == [(110, pytest.approx(3.5)), (0, None)]
+
+
+class TestProcessing:
+    def test_by_the_minute(self, spark: SparkSession) -> None:
+        window = [consumed(0, [1.5], handled=10, retried=1), consumed(5, handled=1, partition=1)]
+        batch = [consumed(30, [1.5, 1.5, 70.0], handled=30, failed=2, dead_lettered=1, polled=33, polled_bytes=3300)]
+        (row,) = rows(processing_minutes(frame(spark, CONSUMED, [*batch, *batch]), frame(spark, CONSUMED, window)))
+        assert set(row) == columns(ProcessingMinute)
+        assert (row["queue_id"], row["at"]) == (QUEUE, START)
+        assert (row["handled"], row["failed"], row["retried"], row["dead_lettered"]) == (41, 2, 1, 1)
+        assert (row["p50_ms"], row["p99_ms"]) == (pytest.approx(1 + 2 / 3), pytest.approx(98.0))
+        assert sum(row["buckets"]) == 4
+
+    def test_letters_by_error_and_hour(self, spark: SparkSession) -> None:
+        def letters(*counts: tuple[str, int]) -> list[Row]:
+            return [{"fingerprint": name, "tenant_id": ACME, "letters": number} for name, number in counts]
+
+        first = consumed(0, letters=letters(("f1", 2), ("f2", 1)))
+        samples = [first, first, consumed(10, letters=letters(("f1", 3))), consumed(3600, letters=letters(("f1", 1)))]
+        found = rows(letter_trend(frame(spark, CONSUMED, samples)))
+        assert set(found[0]) == columns(DeadLetterTrend)
+        hour = START.replace(minute=0)
+        assert {(row["fingerprint"], (row["at"] - hour).seconds, row["letters"]) for row in found} == {
+            ("f1", 0, 5), ("f2", 0, 1), ("f1", 3600, 1),
+        }  # fmt: skip
+
+
+def test_usage_by_tenant_and_day(spark: SparkSession) -> None:
+    """To be added to what is known. What names no tenant is nobody's."""
+    twice = consumed(0, tenants=[tenant(ACME, 10, 1000, errors=1, dead_letters=1), tenant("", 99), tenant("other", 99)])
+    handled = [twice, twice, consumed(86_400, tenants=[tenant(ACME.upper(), 1, 1)])]
+    letters = [sent(0, topic=topic, tenants=[tenant(ACME, 1, 99)]) for topic in ("tb_main.dlq", "graveyard")]
+    stored = [sent(0, tenants=[tenant(ACME, 12, 1200), tenant(BOLT, 3, 30)]), *letters]
+    found = rows(tenant_usage(frame(spark, CONSUMED, handled), frame(spark, SENT, stored), {"graveyard"}))
+    figures = ("sent", "sent_bytes", "handled", "handled_bytes", "errors", "dead_letters")
+    assert {(row["tenant_id"], row["day"].day): tuple(row[name] for name in figures) for row in found} == {
+        (ACME, 2): (12, 1200, 10, 1000, 1, 1),
+        (ACME, 3): (0, 0, 1, 1, 0, 0),
+        (BOLT, 2): (3, 30, 0, 0, 0, 0),
+    }
+
+
+@pytest.mark.django_db
+def test_dead_letters_go_to_topics_that_queues_name() -> None:
+    acme = Tenant.objects.create(name="Acme")
+    for name, dlq_topic in (("Main", ""), ("Slow", "graveyard"), ("Old", "graveyard")):
+        Queue.objects.create(tenant=acme, name=name, topic=name.lower(), handler="count", dlq_topic=dlq_topic)
+    assert named_letter_topics() == {"graveyard", "graveyard.payloads"}
+
+
+class TestHeat:
+    DEVICE = UUID("cccccccc-cccc-4ccc-8ccc-cccccccccccc")
+
+    def samples(self) -> tuple[list[Row], list[Row]]:
+        busy = consumed(
+            60,
+            polled=3000,
+            entities=[entity(self.DEVICE, 2500, ACME), entity(b"meter 7", 200), entity(b"\x00\xff", 300)],
+            tenants=[tenant(BOLT, 500), tenant(ACME, 2500)],
+        )
+        calm = consumed(30, polled=500, partition=1, entities=[entity(self.DEVICE, 1)])
+        elsewhere = consumed(30, polled=500, queue_id=BOLT)
+        return [busy, busy], [calm, elsewhere]
+
+    def test_partitions(self, spark: SparkSession) -> None:
+        batch, window = self.samples()
+        options = HeatOptions(partitions={QUEUE: 4}, named=2)
+        found = {
+            row["partition"]: row
+            for row in rows(partition_heat(frame(spark, CONSUMED, batch), frame(spark, CONSUMED, window), options))
+        }
+        assert set(found) == {0, 1}, "of the other queue the batch tells nothing"
+        hot = found[0]
+        assert set(hot) == columns(PartitionHeat)
+        assert (hot["messages"], hot["share"], hot["is_hot"]) == (3000, pytest.approx(3000 / 3500), True)
+        assert hot["entities"] == [
+            {"key": str(self.DEVICE), "is_uuid": True, "tenant_id": ACME, "messages": 2500},
+            {"key": "0x00ff", "is_uuid": False, "tenant_id": "", "messages": 300},
+        ]
+        assert hot["tenants"] == [{"tenant_id": ACME, "messages": 2500}, {"tenant_id": BOLT, "messages": 500}]
+        assert (found[1]["is_hot"], found[1]["as_of"], hot["as_of"]) == (False, at(60), at(60))
+
+    def test_skew(self, spark: SparkSession) -> None:
+        batch, window = self.samples()
+        (row,) = rows(queue_skew(frame(spark, CONSUMED, batch), frame(spark, CONSUMED, window)))
+        assert set(row) == columns(QueueSkew)
+        assert (row["queue_id"], row["skew"]) == (QUEUE, pytest.approx(2 * 3000 / 3500))
+        assert (row["entities_seen"], row["as_of"]) == (3, at(60))
+        assert {one["partitions"] for one in row["what_if"]} == {1, 2, 4, 8}
+
+
+class TestWhatIf:
+    def test_the_present_moves_nothing(self) -> None:
+        messages = {f"device-{number}".encode(): 10 for number in range(200)}
+        by_choice = {(one["partitions"], one["hash_function"]): one for one in what_if(messages, 10, "murmur3_128")}
+        assert set(by_choice) == {
+            (count, name) for count in (5, 10, 20, 40) for name in ("murmur3_128", "murmur3_32", "sha256", "fnv1a")
+        }
+        now = by_choice[10, "murmur3_128"]
+        full = [0] * 10
+        for key, count in messages.items():
+            full[partition_of(key, 10)] += count
+        assert (now["skew"], now["moved"]) == (pytest.approx(skew(full, 10), abs=1e-4), 0.0)
+        assert by_choice[20, "murmur3_128"]["moved"] == pytest.approx(0.5, abs=0.15), "doubling moves about half"
+
+    def test_one_entity_stays_one_partition(self) -> None:
+        """No count and no hash spreads it: that is for the queue's owner to know."""
+        found = what_if({b"all of it": 100}, 8, "murmur3_128")
+        assert all(one["skew"] == one["partitions"] for one in found)
+
+    def test_nothing_seen(self) -> None:
+        assert what_if({}, 8, "murmur3_128") == []
+
+    def test_even(self) -> None:
+        assert (skew([5, 5], 2), skew([], 4), skew([0, 0], 2)) == (1.0, 1.0, 1.0)
+
+
+def test_buckets_of_the_tests_are_those_of_the_runtime() -> None:
+    assert buckets((10, 20), [10, 11, 21, 1]) == [2, 1, 1], "a bound belongs to its bucket"

@@ -1,0 +1,52 @@
+"""The summaries of a day, made anew of all its events."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+
+from django.db import transaction
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from queueapi.config import config
+from workers.spark.batches import check_store, is_stored
+from workers.spark.compaction import settle_compaction
+from workers.spark.errors import PipelineFailed, essence
+from workers.spark.frames import StoredFrames
+from workers.spark.locking import pipeline_lock
+from workers.spark.pipeline import event_store
+from workers.spark.session import MUCH, spark_session, suit
+from workers.spark.store import Stretch
+from workers.spark.summaries import SUMMARIES, WINDOW_S, make_all
+
+_DAY_MS = 86_400_000
+
+
+def backfill_day(day: date, note: Callable[[], None]) -> int:
+    """How many rows there are of it now. `note` is called in their transaction: what it raises undoes them.
+
+    What is added up while events come in is replaced here: a day has all that there is of its minutes and hours. No run
+    is under way meanwhile, so that nothing is lost."""
+    installation = config()
+    with pipeline_lock(installation):
+        store = event_store(installation)
+        check_store(store.id)
+        store.settle(is_stored)
+        settle_compaction(store)
+        spark = spark_session()
+        # A day is much, and nobody waits for it.
+        suit(spark, MUCH)
+        frames = StoredFrames(spark, store, _stretch(day), WINDOW_S)
+        history = tuple(summary for summary in SUMMARIES if summary.is_history)
+        try:
+            made = [(summary.sink.whole(), rows) for summary, rows in make_all(history, frames, installation)]
+        except (PySparkException, Py4JError, OSError) as error:
+            raise PipelineFailed(f"the summaries of {day} could not be made: {essence(error)}") from error
+        with transaction.atomic():
+            rows = sum(sink.write(of_day) for sink, of_day in made)
+            note()
+    return rows
+
+
+def _stretch(day: date) -> Stretch:
+    start_ms = int(datetime.combine(day, time(), UTC).timestamp() * 1000)
+    return Stretch(start_ms, start_ms + _DAY_MS)

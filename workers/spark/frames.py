@@ -1,0 +1,99 @@
+"""What transforms are given: frames of events, read from Parquet files."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from workers.spark.reports import Report
+from workers.spark.schemas import Kind
+from workers.spark.store import EventStore, Stretch, stretches_of
+
+
+class Frames(Protocol):
+    """Events by kind: `batch` has those to be summarised; `window` has what is stored of the minutes that these are of,
+    and of the time before each. No event is in both. What is judged by another kind's events wants these of its own
+    minutes, which `of` names: a batch may have none of that kind."""
+
+    def has(self, kind: Kind) -> bool: ...
+
+    def span_s(self, kind: Kind) -> int:
+        """From the oldest minute that the batch has of the kind to the end of the newest."""
+
+    def batch(self, kind: Kind) -> DataFrame: ...
+
+    def window(self, kind: Kind, of: Kind | None = None) -> DataFrame: ...
+
+
+class BatchFrames:
+    """Of a batch that is staged in a folder and not published yet."""
+
+    def __init__(self, spark: SparkSession, store: EventStore, folder: Path, report: Report, window_s: int) -> None:
+        self._spark = spark
+        self._store = store
+        self._report = report
+        self._window_ms = window_s * 1000
+        self._folder = folder
+
+    def has(self, kind: Kind) -> bool:
+        return kind.name in self._report.minutes
+
+    def span_s(self, kind: Kind) -> int:
+        minutes = self._report.minutes[kind.name]
+        return (minutes[-1] - minutes[0] + 1) * 60
+
+    def batch(self, kind: Kind) -> DataFrame:
+        names = (file.name for file in self._report.files if file.kind == kind.name)
+        return read_events(self._spark, kind, [self._folder / name for name in names])
+
+    def window(self, kind: Kind, of: Kind | None = None) -> DataFrame:
+        stretches = stretches_of(self._report.minutes.get((of or kind).name, ()), self._window_ms)
+        paths = self._store.find(kind.name, stretches)
+        return read_events(self._spark, kind, paths, stretches)
+
+
+class StoredFrames:
+    """Of all that is stored of a stretch of time, as back-fill wants it."""
+
+    def __init__(self, spark: SparkSession, store: EventStore, stretch: Stretch, window_s: int) -> None:
+        self._spark = spark
+        self._store = store
+        self._stretch = stretch
+        self._before = Stretch(stretch.start_ms - window_s * 1000, stretch.start_ms)
+
+    def has(self, kind: Kind) -> bool:
+        return bool(self._store.find(kind.name, [self._stretch]))
+
+    def span_s(self, kind: Kind) -> int:  # noqa: ARG002 - all kinds are of one day
+        return (self._stretch.end_ms - self._stretch.start_ms) // 1000
+
+    def batch(self, kind: Kind) -> DataFrame:
+        return self._read(kind, self._stretch)
+
+    def window(self, kind: Kind, of: Kind | None = None) -> DataFrame:  # noqa: ARG002 - all kinds are of one day
+        return self._read(kind, self._before)
+
+    def _read(self, kind: Kind, stretch: Stretch) -> DataFrame:
+        return read_events(self._spark, kind, self._store.find(kind.name, [stretch]), [stretch])
+
+
+def read_events(spark: SparkSession, kind: Kind, paths: Sequence[Path], stretches: Iterable[Stretch] = ()) -> DataFrame:
+    """The events of these files, where they are of these times; of any without."""
+    if not paths:
+        return spark.createDataFrame([], kind.spark)
+    reader = spark.read.schema(kind.spark)
+    if stretches:
+        # What is stored may have come to harm since, which must not stop what is new; a batch can be staged again.
+        reader = reader.option("ignoreCorruptFiles", value=True)
+    events = reader.parquet(*(path.as_uri() for path in paths))
+    return events.where(reduce(or_, map(_is_within, stretches))) if stretches else events
+
+
+def _is_within(stretch: Stretch) -> Column:
+    start, end = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (stretch.start_ms, stretch.end_ms))
+    return (f.col("at") >= f.lit(start)) & (f.col("at") < f.lit(end))

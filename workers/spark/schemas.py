@@ -1,0 +1,136 @@
+"""The frames of the pipeline: one for each kind of event.
+
+Each kind has its fields under the names they have in `events.proto`. A kind is written down once, as an Arrow schema;
+what Spark needs follows from it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+_AT = (
+    pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
+    pa.field("service_id", pa.string(), nullable=False),
+)
+_TENANTS = pa.list_(
+    pa.struct(
+        [
+            ("tenant_id", pa.string()),
+            ("messages", pa.int64()),
+            ("bytes", pa.int64()),
+            ("errors", pa.int64()),
+            ("dead_letters", pa.int64()),
+        ]
+    )
+)
+_ENTITIES = pa.list_(
+    pa.struct([("key", pa.binary()), ("is_uuid", pa.bool_()), ("tenant_id", pa.string()), ("messages", pa.int64())])
+)
+_LETTERS = pa.list_(pa.struct([("fingerprint", pa.string()), ("tenant_id", pa.string()), ("letters", pa.int64())]))
+
+
+def _longs(*names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.int64(), nullable=False) for name in names]
+
+
+def _texts(*names: str) -> list[pa.Field]:
+    return [pa.field(name, pa.string(), nullable=False) for name in names]
+
+
+_PARTITION = pa.field("partition", pa.int32(), nullable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of event: the field of `Event` that holds it, and the columns of its frame."""
+
+    name: str
+    body: str
+    arrow: pa.Schema
+
+    @property
+    def spark(self) -> StructType:
+        schema: StructType = from_arrow_schema(self.arrow)
+        return schema
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Those of the event's body, in the order of the columns."""
+        return tuple(self.arrow.names[len(_AT) :])
+
+
+OFFSET_SAMPLES: Final = Kind(
+    "offset_samples",
+    "offset_sample",
+    pa.schema(
+        [
+            *_AT,
+            *_texts("queue_id"),
+            _PARTITION,
+            *_texts("topic", "group"),
+            *_longs("beginning_offset", "end_offset"),
+            pa.field("committed_offset", pa.int64()),
+        ]
+    ),
+)
+
+REQUEST_SAMPLES: Final = Kind(
+    "request_samples",
+    "request_sample",
+    pa.schema(
+        [
+            *_AT,
+            *_texts("request_topic"),
+            *_longs("interval_ms", "pending", "pending_limit", "pending_memory_bytes", "oldest_pending_ms"),
+            *_longs("sent", "answered", "failed", "timed_out", "not_stored", "cancelled", "refused", "late", "orphans"),
+            pa.field("lag_bounds_ms", pa.list_(pa.int64())),
+            pa.field("lag_buckets", pa.list_(pa.int64())),
+            pa.field("lag_total_ms", pa.float64(), nullable=False),
+        ]
+    ),
+)
+
+CONSUMED_SAMPLES: Final = Kind(
+    "consumed_samples",
+    "consumed_sample",
+    pa.schema(
+        [
+            *_AT,
+            *_texts("queue_id"),
+            _PARTITION,
+            *_texts("topic", "group"),
+            *_longs("interval_ms", "polled", "polled_bytes", "packs", "commits", "succeeded", "failed", "timed_out"),
+            *_longs("retried", "handled", "dead_lettered", "dropped"),
+            pa.field("processing_bounds_ms", pa.list_(pa.float64())),
+            pa.field("processing_buckets", pa.list_(pa.int64())),
+            pa.field("processing_total_ms", pa.float64(), nullable=False),
+            pa.field("tenants", _TENANTS),
+            pa.field("entities", _ENTITIES),
+            pa.field("letters", _LETTERS),
+        ]
+    ),
+)
+
+SENT_SAMPLES: Final = Kind(
+    "sent_samples",
+    "sent_sample",
+    pa.schema(
+        [
+            *_AT,
+            *_texts("topic"),
+            _PARTITION,
+            *_longs("interval_ms", "sent", "sent_bytes", "failed"),
+            pa.field("tenants", _TENANTS),
+        ]
+    ),
+)
+
+KINDS: Final = (OFFSET_SAMPLES, REQUEST_SAMPLES, CONSUMED_SAMPLES, SENT_SAMPLES)
+KINDS_BY_NAME: Final = {kind.name: kind for kind in KINDS}
+
+# One row for each task, see `reports.Report`.
+REPORT_ARROW: Final = pa.schema([pa.field("report", pa.string(), nullable=False)])
+REPORT_SCHEMA: Final[StructType] = from_arrow_schema(REPORT_ARROW)

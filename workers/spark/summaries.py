@@ -1,0 +1,150 @@
+"""What the pipeline makes of events: one line for each table that it fills."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from django.db.models import Max
+from django.utils import timezone
+from pyspark.sql import DataFrame
+
+from queueapi.config import Config
+from queueapi.models import PartitionHeat, Queue
+from queuecore.topics import ProviderPartition, payload_partition
+from workers.spark.frames import Frames
+from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES, REQUEST_SAMPLES, SENT_SAMPLES, Kind
+from workers.spark.sinks import (
+    LAG_CURRENT,
+    LAG_HISTORY,
+    LETTER_TREND,
+    PARTITION_HEAT,
+    PROCESSING_MINUTES,
+    QUEUE_SKEW,
+    REQUEST_CURRENT,
+    REQUEST_MINUTES,
+    TENANT_USAGE,
+    Row,
+    Sink,
+)
+from workers.spark.transforms.heat import HeatOptions, partition_heat, queue_skew
+from workers.spark.transforms.lag import current_lag, current_lag_of_long, lag_history
+from workers.spark.transforms.options import LagOptions
+from workers.spark.transforms.processing import letter_trend, processing_minutes
+from workers.spark.transforms.requests import request_current, request_minutes
+from workers.spark.transforms.usage import tenant_usage
+
+# How far transforms look back.
+WINDOW_S: Final = 600
+# A batch that is of a longer time is cut to what the present is judged by, which takes a look at all of it.
+_LONG_S: Final = 3 * WINDOW_S
+_HEAT_EVERY: Final = timedelta(minutes=1)
+
+Make = Callable[[Frames, Config], DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """
+    kinds       of events that it is made of: without any of these there is nothing to make
+    make        the rows, whose columns are the table's
+    is_history  whether its rows are of stretches of time, so that back-fill can make them anew
+    is_due      whether it is to be made now: what changes slowly, and costs much, is left out of most runs
+    """
+
+    name: str
+    kinds: tuple[Kind, ...]
+    make: Make
+    sink: Sink
+    is_history: bool = False
+    is_due: Callable[[], bool] = lambda: True
+
+
+def make_all(
+    summaries: tuple[Summary, ...], frames: Frames, installation: Config
+) -> Iterator[tuple[Summary, list[Row]]]:
+    """The rows of each that there is something to make of. Through Arrow, which keeps the times' zone."""
+    for summary in summaries:
+        if any(map(frames.has, summary.kinds)) and summary.is_due():
+            yield summary, summary.make(frames, installation).toArrow().to_pylist()
+
+
+def _current_lag(frames: Frames, installation: Config) -> DataFrame:
+    of_frames = current_lag_of_long if frames.span_s(OFFSET_SAMPLES) > _LONG_S else current_lag
+    return of_frames(*_both(frames, OFFSET_SAMPLES), _lag_options(installation), _consumed(frames))
+
+
+def _lag_history(frames: Frames, installation: Config) -> DataFrame:
+    return lag_history(*_both(frames, OFFSET_SAMPLES), _lag_options(installation), _consumed(frames))
+
+
+def _request_current(frames: Frames, _: Config) -> DataFrame:
+    return request_current(*_both(frames, REQUEST_SAMPLES))
+
+
+def _request_minutes(frames: Frames, _: Config) -> DataFrame:
+    return request_minutes(*_both(frames, REQUEST_SAMPLES))
+
+
+def _processing_minutes(frames: Frames, _: Config) -> DataFrame:
+    return processing_minutes(*_both(frames, CONSUMED_SAMPLES))
+
+
+def _letter_trend(frames: Frames, _: Config) -> DataFrame:
+    return letter_trend(frames.batch(CONSUMED_SAMPLES))
+
+
+def _partition_heat(frames: Frames, installation: Config) -> DataFrame:
+    return partition_heat(*_both(frames, CONSUMED_SAMPLES), _heat_options(installation))
+
+
+def _queue_skew(frames: Frames, installation: Config) -> DataFrame:
+    return queue_skew(*_both(frames, CONSUMED_SAMPLES), _heat_options(installation))
+
+
+def _tenant_usage(frames: Frames, _: Config) -> DataFrame:
+    return tenant_usage(frames.batch(CONSUMED_SAMPLES), frames.batch(SENT_SAMPLES), named_letter_topics())
+
+
+def _both(frames: Frames, kind: Kind) -> tuple[DataFrame, DataFrame]:
+    return frames.batch(kind), frames.window(kind)
+
+
+def _consumed(frames: Frames) -> DataFrame:
+    """What consumers did in the minutes that lag is judged of: they report less often than offsets are sampled."""
+    return frames.batch(CONSUMED_SAMPLES).unionByName(frames.window(CONSUMED_SAMPLES, of=OFFSET_SAMPLES))
+
+
+def _lag_options(installation: Config) -> LagOptions:
+    """Rates of a time that holds two samples and the last run's, whatever the intervals are."""
+    longest_s = max(installation.sample_interval_s, installation.pipeline_interval_s)
+    return LagOptions(window_s=WINDOW_S, rate_window_s=max(30, 3 * longest_s))
+
+
+def _heat_is_old() -> bool:
+    newest = PartitionHeat.objects.aggregate(newest=Max("as_of"))["newest"]
+    return newest is None or timezone.now() - newest >= _HEAT_EVERY
+
+
+def named_letter_topics() -> set[str]:
+    """Topics of dead letters, and of their payloads, whose names queues were given."""
+    named = Queue.objects.exclude(dlq_topic="").values_list("dlq_topic", flat=True).order_by().distinct()
+    return {name for topic in named for name in (topic, payload_partition(ProviderPartition(topic, 0)).full_topic_name)}
+
+
+def _heat_options(installation: Config) -> HeatOptions:
+    partitions = {str(queue): number for queue, number in Queue.objects.values_list("id", "partitions").order_by()}
+    return HeatOptions(partitions=partitions, hash_function=installation.queue.partitions.hash_function_name)
+
+
+SUMMARIES: Final = (
+    Summary("current lag", (OFFSET_SAMPLES,), _current_lag, LAG_CURRENT),
+    Summary("history of lag", (OFFSET_SAMPLES,), _lag_history, LAG_HISTORY, is_history=True),
+    Summary("current requests", (REQUEST_SAMPLES,), _request_current, REQUEST_CURRENT),
+    Summary("minutes of requests", (REQUEST_SAMPLES,), _request_minutes, REQUEST_MINUTES, is_history=True),
+    Summary("minutes of processing", (CONSUMED_SAMPLES,), _processing_minutes, PROCESSING_MINUTES, is_history=True),
+    Summary("trend of letters", (CONSUMED_SAMPLES,), _letter_trend, LETTER_TREND, is_history=True),
+    Summary("heat of partitions", (CONSUMED_SAMPLES,), _partition_heat, PARTITION_HEAT, is_due=_heat_is_old),
+    Summary("skew of queues", (CONSUMED_SAMPLES,), _queue_skew, QUEUE_SKEW, is_due=_heat_is_old),
+    Summary("usage of tenants", (CONSUMED_SAMPLES, SENT_SAMPLES), _tenant_usage, TENANT_USAGE, is_history=True),
+)

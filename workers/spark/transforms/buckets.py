@@ -1,0 +1,37 @@
+"""Percentiles of counts by buckets: each bucket has an upper bound, and the last has none."""
+
+from collections.abc import Sequence
+from operator import add
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+PERCENTILES: Final = (50, 95, 99)
+
+
+def summed(buckets: str, bounds: str, expected: Sequence[float]) -> Column:
+    """The buckets of a group of rows together, one by one. Those of a version that has other bounds than the expected
+    cannot be added to the rest, and are left out."""
+    usable = f.when(f.col(bounds).cast("array<double>") == _array(expected), f.col(buckets))
+    sums = (f.sum(f.get(usable, f.lit(index))) for index in range(len(expected) + 1))
+    return f.array(*(f.coalesce(one, f.lit(0).cast("long")) for one in sums))
+
+
+def percentile(buckets: Column, bounds: Sequence[float], percent: float) -> Column:
+    """Below what so many percent were: within a bucket, they are taken to lie evenly. The last bound where it is beyond
+    that, as nobody knows how far; null where nothing was counted."""
+    counted_up_to = f.transform(
+        f.sequence(f.lit(1), f.lit(len(bounds) + 1)),
+        lambda number: f.aggregate(f.slice(buckets, f.lit(1), number), f.lit(0).cast("long"), add),
+    )
+    wanted = f.element_at(counted_up_to, -1) * f.lit(percent / 100)
+    index = f.size(f.filter(counted_up_to, lambda count: count < wanted))
+    before = f.coalesce(f.get(counted_up_to, index - 1), f.lit(0))
+    low, high = f.get(_array([0.0, *bounds]), index), f.get(_array(bounds), index)
+    inside = low + (high - low) * (wanted - before) / f.get(buckets, index)
+    return f.when(wanted > 0, f.coalesce(inside, f.lit(float(bounds[-1]))))
+
+
+def _array(bounds: Sequence[float]) -> Column:
+    return f.array(*(f.lit(float(bound)) for bound in bounds))

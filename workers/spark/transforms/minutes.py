@@ -1,0 +1,29 @@
+"""Minutes of which a batch has something, each made anew from what came before the batch, too.
+
+So a row takes the place of the one before, and a batch that is repeated changes nothing.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType
+
+
+def together(samples: DataFrame, window: DataFrame) -> DataFrame:
+    """Batch and window, each sample once, with whether it `is_new`."""
+    return once(samples.withColumn("is_new", f.lit(True)).unionByName(window.withColumn("is_new", f.lit(False))))
+
+
+def once(samples: DataFrame) -> DataFrame:
+    """Without what was delivered twice: samples of one service and moment that are alike in all their numbers."""
+    lists = {field.name for field in samples.schema if isinstance(field.dataType, ArrayType)}
+    flags = {"is_new"}.intersection(samples.columns)
+    alike = [name for name in samples.columns if name not in lists | flags]
+    return samples.groupBy(*alike).agg(
+        *(f.max(name).alias(name) for name in flags),
+        *(f.first(name).alias(name) for name in lists),
+    )
+
+
+def touched(minutes: DataFrame) -> DataFrame:
+    """Those of which the batch has something. The window has all that is stored of these, however late a sample is."""
+    return minutes.where("is_new").drop("is_new")

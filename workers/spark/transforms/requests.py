@@ -1,0 +1,58 @@
+"""What service instances ask of each other: what is pending, what timed out, how long answers take."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from queuecore.requests import LAG_BOUNDS_MS
+from workers.spark.transforms.buckets import PERCENTILES, percentile, summed
+from workers.spark.transforms.minutes import together, touched
+
+_KEY: Final = ("service_id", "request_topic")
+_LEVELS: Final = ("pending", "pending_limit", "pending_memory_bytes", "oldest_pending_ms")
+_COUNTS: Final = (
+    "sent",
+    "answered",
+    "failed",
+    "timed_out",
+    "not_stored",
+    "cancelled",
+    "refused",
+    "late",
+    "orphans",
+)
+_CURRENT_US: Final = 60_000_000
+
+
+def request_current(samples: DataFrame, window: DataFrame) -> DataFrame:
+    """Where each instance of which the batch has samples stands with each topic, at its newest one: rows of
+    `RequestCurrent`. What is pending is of then; what is counted, of the minute before."""
+    of_one = Window.partitionBy(*_KEY)
+    known = together(samples, window).withColumns(
+        {"newest_at": f.max("at").over(of_one), "has_new": f.max("is_new").over(of_one)}
+    )
+    lately = known.where(f.col("has_new") & (f.unix_micros("newest_at") - f.unix_micros("at") < _CURRENT_US))
+    levels = (f.max_by(name, "at").alias(name) for name in _LEVELS)
+    return _with_percentiles(lately.groupBy(*_KEY).agg(f.max("at").alias("as_of"), *levels, *_counted()))
+
+
+def request_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
+    """The minutes of which the batch has samples, each made anew from window and batch, with the most that was pending:
+    rows of `RequestStats`."""
+    known = together(samples, window)
+    levels = (f.max(name).alias(name) for name in _LEVELS)
+    minutes = known.groupBy(*_KEY, f.date_trunc("minute", "at").alias("at")).agg(
+        f.max("is_new").alias("is_new"), *levels, *_counted()
+    )
+    return _with_percentiles(touched(minutes))
+
+
+def _counted() -> list[Column]:
+    buckets = summed("lag_buckets", "lag_bounds_ms", LAG_BOUNDS_MS).alias("lag_buckets")
+    return [*(f.sum(name).alias(name) for name in _COUNTS), buckets]
+
+
+def _with_percentiles(rows: DataFrame) -> DataFrame:
+    buckets = f.col("lag_buckets")
+    return rows.withColumns({f"lag_p{one}_ms": percentile(buckets, LAG_BOUNDS_MS, one) for one in PERCENTILES})
