@@ -14,8 +14,14 @@ SWEEP_OPERATIONS = "workers.sweep_operations"
 PUBLISH_ROUTING = "workers.publish_routing"
 SAMPLE_OFFSETS = "workers.sample_offsets"
 RUN_PIPELINE = "workers.run_pipeline"
+KEEP_UP_STORE = "workers.keep_up_store"
+RECORD_STORAGE = "workers.record_storage"
+PURGE_SUMMARIES = "workers.purge_summaries"
 PURGE_LETTERS = "workers.purge_letters"
 PURGE_KEYS = "workers.purge_idempotency_keys"
+EVALUATE_ALERTS = "workers.evaluate_alerts"
+DELIVER_ALERTS = "workers.deliver_alerts"
+PURGE_ALERTS = "workers.purge_alerts"
 
 HOUR_S = 3600
 
@@ -24,7 +30,7 @@ def celery_settings(config: Config) -> dict[str, Any]:
     return {
         **_broker(config),
         "task_default_queue": TASKS_QUEUE,
-        "task_routes": {RUN_PIPELINE: {"queue": SPARK_QUEUE}},
+        "task_routes": {name: {"queue": SPARK_QUEUE} for name in (RUN_PIPELINE, KEEP_UP_STORE)},
         "task_ignore_result": True,
         "task_serializer": "json",
         "accept_content": ["json"],
@@ -59,7 +65,13 @@ def _schedule(config: Config) -> dict[str, Any]:
             (RUN_PIPELINE, config.pipeline_interval_s),
             (SWEEP_OPERATIONS, 10),
             (PUBLISH_ROUTING, 10),
+            (KEEP_UP_STORE, HOUR_S),
+            (RECORD_STORAGE, HOUR_S // 4),
+            (PURGE_SUMMARIES, HOUR_S),
             (PURGE_LETTERS, HOUR_S),
             (PURGE_KEYS, HOUR_S),
+            (EVALUATE_ALERTS, config.alert_interval_s),
+            (DELIVER_ALERTS, 10),
+            (PURGE_ALERTS, HOUR_S),
         )
     }

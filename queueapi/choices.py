@@ -106,6 +106,26 @@ class ConsumerState(models.TextChoices):
         return _CONSUMER_TONES[self]
 
 
+class LagStatus(models.TextChoices):
+    """How a group gets on with a partition. Warn: it goes on, and falls behind. Stop: it has ceased to commit. Stall:
+    it commits, and does not go on. Rewind: it has gone back, and is not yet where it was."""
+
+    OK = "ok", "OK"
+    WARN = "warn", "WARN"
+    STOP = "stop", "STOP"
+    STALL = "stall", "STALL"
+    REWIND = "rewind", "REWIND"
+
+    @property
+    def tone(self) -> Tone:
+        return _LAG_TONES[self]
+
+    @property
+    def badness(self) -> int:
+        """The higher, the worse: a queue is as its worst partition is."""
+        return _LAG_BADNESS.index(self)
+
+
 class TenantState(models.TextChoices):
     ACTIVE = "active", "Active"
     SUSPENDED = "suspended", "Suspended"
@@ -151,6 +171,69 @@ class RebalanceState(models.TextChoices):
     @property
     def is_final(self) -> bool:
         return self in FINAL_REBALANCE_STATES
+
+
+class AlertState(models.TextChoices):
+    """Acknowledged: somebody sees to it. Silenced: a silence holds, and nobody is told. Resolved: it is over."""
+
+    FIRING = "firing", "Firing"
+    ACKNOWLEDGED = "acknowledged", "Acknowledged"
+    SILENCED = "silenced", "Silenced"
+    RESOLVED = "resolved", "Resolved"
+
+    @property
+    def tone(self) -> Tone:
+        return _ALERT_TONES[self]
+
+
+class AlertSeverity(models.TextChoices):
+    INFO = "info", "Info"
+    WARNING = "warning", "Warning"
+    CRITICAL = "critical", "Critical"
+
+    @property
+    def tone(self) -> Tone:
+        return _SEVERITY_TONES[self]
+
+
+class AlertMetric(models.TextChoices):
+    """What a rule looks at. `queueapi.alerting.metrics` says of what each is, and how it is told."""
+
+    LAG_MESSAGES = "lag_messages", "Messages that wait"
+    LAG_SECONDS = "lag_seconds", "Seconds behind"
+    STALLED_PARTITIONS = "stalled_partitions", "Partitions that stop or stall"
+    ERROR_RATE = "error_rate", "Error rate"
+    NEW_LETTERS = "new_letters", "New dead letters"
+    OPEN_LETTERS = "open_letters", "Open dead letters"
+    PENDING_REQUESTS = "pending_requests", "Pending requests"
+    REQUEST_TIMEOUTS = "request_timeouts", "Requests that timed out"
+    RESPONSE_LAG = "response_lag", "Response lag"
+    LEASE_LOSSES = "lease_losses", "Lost service instances"
+    PIPELINE_LATE = "pipeline_late", "Pipeline late"
+
+
+class ChannelKind(models.TextChoices):
+    EMAIL = "email", "E-mail"
+    WEBHOOK = "webhook", "Webhook"
+    SLACK = "slack", "Slack-compatible"
+
+
+class NoticeKind(models.TextChoices):
+    """What somebody is told about an alert."""
+
+    FIRED = "fired", "Fired"
+    ESCALATED = "escalated", "Escalated"
+    RESOLVED = "resolved", "Resolved"
+
+
+class DeliveryState(models.TextChoices):
+    PENDING = "pending", "Pending"
+    SENT = "sent", "Sent"
+    FAILED = "failed", "Given up"
+
+    @property
+    def tone(self) -> Tone:
+        return _DELIVERY_TONES[self]
 
 
 class Role(models.TextChoices):
@@ -204,6 +287,13 @@ LEGAL_LETTER_CHANGES: Final = {
     LetterState.FAILED_AGAIN: (),
     LetterState.DISCARDED: (LetterState.OPEN,),
 }
+# Who sees to an alert is not called again. A silence that ends leaves it firing.
+LEGAL_ALERT_CHANGES: Final = {
+    AlertState.FIRING: (AlertState.ACKNOWLEDGED, AlertState.SILENCED, AlertState.RESOLVED),
+    AlertState.SILENCED: (AlertState.FIRING, AlertState.ACKNOWLEDGED, AlertState.RESOLVED),
+    AlertState.ACKNOWLEDGED: (AlertState.RESOLVED,),
+    AlertState.RESOLVED: (),
+}
 TROUBLED_CONSUMER_STATES: Final = (ConsumerState.STALLED, ConsumerState.STANDING_STILL)
 
 _QUEUE_TONES: Final = {
@@ -256,6 +346,14 @@ _CONSUMER_TONES: Final = {
     ConsumerState.STALLED: Tone.BAD,
     ConsumerState.STANDING_STILL: Tone.BAD,
 }
+_LAG_BADNESS: Final = (LagStatus.OK, LagStatus.WARN, LagStatus.REWIND, LagStatus.STALL, LagStatus.STOP)
+_LAG_TONES: Final = {
+    LagStatus.OK: Tone.GOOD,
+    LagStatus.WARN: Tone.WARN,
+    LagStatus.STOP: Tone.BAD,
+    LagStatus.STALL: Tone.BAD,
+    LagStatus.REWIND: Tone.BAD,
+}
 _ROLE_TONES: Final = {
     Role.ADMINISTRATOR: Tone.WARN,
     Role.OPERATOR: Tone.BUSY,
@@ -275,3 +373,19 @@ _ISOLATION_TONES: Final = {
     IsolationState.FAILED: Tone.BAD,
 }
 _TENANT_TONES: Final = {TenantState.ACTIVE: Tone.GOOD, TenantState.SUSPENDED: Tone.WARN}
+_ALERT_TONES: Final = {
+    AlertState.FIRING: Tone.BAD,
+    AlertState.ACKNOWLEDGED: Tone.BUSY,
+    AlertState.SILENCED: Tone.QUIET,
+    AlertState.RESOLVED: Tone.GOOD,
+}
+_SEVERITY_TONES: Final = {
+    AlertSeverity.INFO: Tone.QUIET,
+    AlertSeverity.WARNING: Tone.WARN,
+    AlertSeverity.CRITICAL: Tone.BAD,
+}
+_DELIVERY_TONES: Final = {
+    DeliveryState.PENDING: Tone.BUSY,
+    DeliveryState.SENT: Tone.GOOD,
+    DeliveryState.FAILED: Tone.BAD,
+}

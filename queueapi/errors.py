@@ -41,6 +41,12 @@ class AlreadyFinal(ActionError):
     code = "already_final"
 
 
+class AlreadyUnderWay(ActionError):
+    """Of which there is one at a time."""
+
+    code = "already_under_way"
+
+
 class InvalidInput(ActionError):
     code = "invalid_input"
 

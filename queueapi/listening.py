@@ -19,6 +19,12 @@ def host_and_port(address: str) -> tuple[str, int]:
     return found["inner"] or found["name"], port
 
 
+def with_port_after(address: str, number: int) -> str:
+    """The same host, and a port so many after its own."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{min(int(port) + number, _HIGHEST_PORT)}"
+
+
 def check_listen(raw: str) -> str:
     """The address, or nothing, as it was written. ValueError as `host_and_port`."""
     if address := raw.strip():

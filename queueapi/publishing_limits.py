@@ -8,6 +8,7 @@ from queueapi.choices import TenantState
 from queueapi.errors import InvalidInput
 from queueapi.models import Tenant
 from queueapi.quotas import Quotas
+from queuecore.groups.lag import describe_existing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,5 @@ def read_limits(tenant_id: UUID) -> Limits:
 def stored_bytes(tenant: Tenant) -> int:
     """Of the messages in its own queues, as far as the provider can say."""
     names = {name for queue in tenant.queues.all() for name in queue.topic_names()}
-    admin = runtime.provider().admin()
-    described = admin.describe_topics(names & admin.topics().keys()) if names else {}
+    described = describe_existing(runtime.provider().admin(), names)
     return sum(one.size_bytes or 0 for topic in described.values() for one in topic.partitions)

@@ -125,6 +125,11 @@ class QueueAddresses:
         """The partition in that tenant's own queue, whatever else it sees. UnknownQueue, StoreUnavailable."""
         return self._resolve((tenant_id,), queue, entity)
 
+    def is_own(self, tenant_id: UUID, queue: str) -> bool:
+        """Whether what the tenant has for a queue of that name goes to one of its own. UnknownQueue,
+        StoreUnavailable."""
+        return self._find((tenant_id, SYSTEM_TENANT), queue)[1][0].tenant_id == tenant_id
+
     def partitions(self, tenant_id: UUID, queue: str) -> Partitions:
         """All of that tenant's own queue, in order. UnknownQueue, StoreUnavailable."""
         return self._find((tenant_id,), queue)[1]

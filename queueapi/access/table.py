@@ -19,6 +19,13 @@ class Resource(StrEnum):
     TOPICS = "topics"
     GROUPS = "groups"
     LAG = "lag"
+    PENDING_REQUESTS = "pending-requests"
+    USAGE = "usage"
+    PIPELINE = "pipeline"
+    ALERTS = "alerts"
+    ALERT_RULES = "alert-rules"
+    ALERT_CHANNELS = "alert-channels"
+    SILENCES = "silences"
     DEAD_LETTERS = "dead-letters"
     DEAD_LETTER_GROUPS = "dead-letter-groups"
     REPLAYS = "replays"
@@ -63,6 +70,15 @@ RIGHTS: Final[Mapping[Resource, Mapping[Verb, frozenset[Role]]]] = {
     Resource.TOPICS: {READ: _SYSTEM},
     Resource.GROUPS: {READ: _SYSTEM, OPERATE: _STAFF},
     Resource.LAG: {READ: _EVERYONE},
+    # Services ask each other for whatever tenant, and nobody counts for whom.
+    Resource.PENDING_REQUESTS: {READ: _SYSTEM},
+    Resource.USAGE: {READ: _EVERYONE},
+    Resource.PIPELINE: {READ: _SYSTEM, OPERATE: _STAFF},
+    Resource.ALERTS: {READ: _EVERYONE, OPERATE: _WORKING},
+    Resource.ALERT_RULES: {READ: _SYSTEM | {Role.TENANT_ADMIN}, WRITE: _ADMINISTRATORS},
+    # Whoever silences something does so for everybody who would be told.
+    Resource.ALERT_CHANNELS: {READ: _SYSTEM, OPERATE: _STAFF, WRITE: _ADMINISTRATORS},
+    Resource.SILENCES: {READ: _SYSTEM, OPERATE: _STAFF},
     Resource.DEAD_LETTERS: {READ: _EVERYONE, OPERATE: _WORKING},
     Resource.DEAD_LETTER_GROUPS: {READ: _EVERYONE, OPERATE: _WORKING},
     Resource.REPLAYS: {READ: _EVERYONE, OPERATE: _WORKING},

@@ -10,24 +10,35 @@ from django.db.models import Model, Prefetch, Q, QuerySet
 from queueapi.access.principals import Principal
 from queueapi.errors import NotChangeable
 from queueapi.models import (
+    Alert,
+    AlertRule,
     ApiToken,
     AuditEntry,
     DeadLetter,
     DeadLetterGroup,
+    DeadLetterTrend,
     IsolationRequest,
     LagCurrent,
+    LagDay,
+    LagHour,
+    LagMinute,
     Operation,
+    PartitionHeat,
     Pause,
+    ProcessingMinute,
     QuarantinedLetter,
     Queue,
+    QueueSkew,
     Replay,
     Tenant,
+    TenantUsageDay,
 )
 from queueapi.selectors.letter_filter import LetterFilter, Selection
 from queuecore.topics import SYSTEM_TENANT
 
 Row = TypeVar("Row", bound=Model)
 Counted = TypeVar("Counted")
+Share = dict[str, Any]
 
 
 def _queues(rows: QuerySet[Any], tenant: UUID) -> QuerySet[Any]:
@@ -37,15 +48,32 @@ def _queues(rows: QuerySet[Any], tenant: UUID) -> QuerySet[Any]:
     return seen.prefetch_related(None).prefetch_related(Prefetch("pauses", pauses))
 
 
+def _of_queues(rows: QuerySet[Any], tenant: UUID) -> QuerySet[Any]:
+    """Figures of queues that it sees: how a shared one gets on concerns all who use it."""
+    return rows.filter(queue__tenant__in=(tenant, SYSTEM_TENANT))
+
+
 _SEEN: Final[Mapping[type[Model], Callable[[QuerySet[Any], UUID], QuerySet[Any]]]] = {
     Tenant: lambda rows, tenant: rows.filter(id=tenant),
     Queue: _queues,
-    LagCurrent: lambda rows, tenant: rows.filter(queue__tenant__in=(tenant, SYSTEM_TENANT)),
+    LagCurrent: _of_queues,
+    LagMinute: _of_queues,
+    LagHour: _of_queues,
+    LagDay: _of_queues,
+    ProcessingMinute: _of_queues,
+    # Whose entities and messages these are, `visible_shares` tells.
+    PartitionHeat: _of_queues,
+    QueueSkew: _of_queues,
+    TenantUsageDay: lambda rows, tenant: rows.filter(tenant_id=tenant),
     # In a queue of a tenant's own every letter is that tenant's. One of a shared queue that names nobody is nobody's.
     DeadLetter: lambda rows, tenant: rows.filter(tenant=tenant),
     # A group of a shared queue has letters, and an error's text, of several tenants.
     DeadLetterGroup: lambda rows, tenant: rows.filter(queue__tenant=tenant),
+    DeadLetterTrend: lambda rows, tenant: rows.filter(queue__tenant=tenant),
     QuarantinedLetter: lambda rows, tenant: rows.filter(queue__tenant=tenant),
+    # Alerts of what all share are the system's, and so are the rules for that.
+    Alert: lambda rows, tenant: rows.filter(tenant=tenant),
+    AlertRule: lambda rows, tenant: rows.filter(Q(tenant=tenant) | Q(queue__tenant=tenant)),
     # What the system's people started may be about anybody.
     Operation: lambda rows, tenant: rows.filter(tenant=tenant),
     Replay: lambda rows, tenant: rows.filter(operation__tenant=tenant),
@@ -72,6 +100,13 @@ def visible_counts(principal: Principal, by_tenant: Mapping[str, Counted]) -> di
     """Of what was counted for each tenant, under its id, what they may know of."""
     own = principal.tenant_id
     return {tenant: counted for tenant, counted in by_tenant.items() if own is None or tenant == str(own)}
+
+
+def visible_shares(principal: Principal, queue: Queue, shares: list[Share]) -> list[Share]:
+    """Of what a queue's messages were of, each with its `tenant_id`, what they may know of. In a queue of a tenant's
+    own all of it is that tenant's."""
+    own = principal.tenant_id
+    return [share for share in shares if own in (None, queue.tenant_id) or share["tenant_id"] == str(own)]
 
 
 def visible_filter(principal: Principal, wanted: LetterFilter) -> LetterFilter | None:

@@ -7,24 +7,33 @@ place, and the next one is tried, so that all problems are told at once. A plan 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import Model
 
 from queueapi.actions.actor import Actor, audit
-from queueapi.actions.configuration_entries import (
-    Entered,
-    enter_message_type,
-    enter_profile,
-    enter_queue,
-    enter_tenant,
-)
+from queueapi.actions.configuration_alerts import enter_channel, enter_rule
+from queueapi.actions.configuration_checks import Entered
+from queueapi.actions.configuration_entries import enter_message_type, enter_profile, enter_queue, enter_tenant
 from queueapi.change_plans import NOTHING, Change
-from queueapi.configuration.reading import Document, Entry, Identity, Problem, identity_of, read_document
-from queueapi.configuration.sections import FORMAT, MESSAGE_TYPES, PROFILES, QUEUES, SECTIONS, TENANTS, Section
+from queueapi.configuration.reading import Document, Entry, Problem, read_document
+from queueapi.configuration.sections import (
+    ALERT_CHANNELS,
+    ALERT_RULES,
+    FORMAT,
+    MESSAGE_TYPES,
+    PROFILES,
+    QUEUES,
+    SECTIONS,
+    TENANTS,
+    Section,
+)
+from queueapi.configuration.yaml_lines import Lines
 from queueapi.errors import InvalidInput
-from queueapi.models import DEFAULT_PROFILE, MessageType, Queue, Tenant, TenantProfile
+from queueapi.models import DEFAULT_PROFILE, AlertChannel, AlertRule, MessageType, Queue, Tenant, TenantProfile
+from queueapi.selectors.configuration_parents import Spoilt, is_orphan
 from queuecore.errors import QueueError
 from queuecore.topics import SYSTEM_TENANT
 
@@ -33,13 +42,11 @@ _ENTER: Final[Mapping[str, Callable[[Actor, Mapping[str, Any]], Entered]]] = {
     TENANTS.name: enter_tenant,
     QUEUES.name: enter_queue,
     MESSAGE_TYPES.name: enter_message_type,
+    ALERT_CHANNELS.name: enter_channel,
+    ALERT_RULES.name: enter_rule,
 }
-# Which key of a section names a thing of another, and where that is looked up.
-_PARENTS: Final[Mapping[str, tuple[str, Section, type[TenantProfile] | type[Tenant]]]] = {
-    TENANTS.name: ("profile", PROFILES, TenantProfile),
-    QUEUES.name: ("tenant", TENANTS, Tenant),
-}
-_Spoilt = set[tuple[str, Identity]]
+# All that there is in a document.
+_MODELS: Final[tuple[type[Model], ...]] = (TenantProfile, Tenant, Queue, MessageType, AlertChannel, AlertRule)
 
 
 @dataclass(slots=True)
@@ -77,9 +84,9 @@ class _Undone(Exception):
     """Ends the transaction."""
 
 
-def plan_configuration(actor: Actor, document: object) -> ConfigurationPlan:
-    """What `import_configuration` would do now, and what stands in its way. InvalidInput where the document itself
-    makes no sense, with all that is wrong, whatever it is."""
+def plan_configuration(actor: Actor, document: object, lines: Lines | None = None) -> ConfigurationPlan:
+    """What `import_configuration` would do now, and what stands in its way, with its line where the document's `lines`
+    are given. InvalidInput where the document itself makes no sense, with all that is wrong, whatever it is."""
     read = read_document(document)
     plan = ConfigurationPlan(problems=list(read.problems))
     try:
@@ -87,12 +94,13 @@ def plan_configuration(actor: Actor, document: object) -> ConfigurationPlan:
             _enter_all(actor, read, plan)
             raise _Undone
     except _Undone:
+        plan.problems = _located(plan.problems, lines)
         if read.problems:
             raise _refused(plan.problems) from None
     return plan
 
 
-def import_configuration(actor: Actor, document: object) -> ConfigurationPlan:
+def import_configuration(actor: Actor, document: object, lines: Lines | None = None) -> ConfigurationPlan:
     """Make what is missing and change what differs, as the document says: all of it, or nothing. What was done.
     InvalidInput names everything that stands in the way, under its place; ProviderUnavailable. Repeatable: what is so
     already is left alone, and what leaves the database is under way once this is committed, as after any change."""
@@ -101,7 +109,7 @@ def import_configuration(actor: Actor, document: object) -> ConfigurationPlan:
     with transaction.atomic():
         _enter_all(actor, read, plan)
         if plan.problems:
-            raise _refused(plan.problems)
+            raise _refused(_located(plan.problems, lines))
         if plan.changes:
             made = {"created": dict(plan.created), "changed": dict(plan.changed)}
             audit(actor, "import", "configuration", FORMAT, after=made)
@@ -113,8 +121,9 @@ def holding_configuration() -> Iterator[None]:
     """Nothing that there is in it changes meanwhile. What is new is not kept out: an import leaves it alone."""
     with transaction.atomic():
         _wait_for_others()
-        for model in (TenantProfile, Tenant, Queue, MessageType):
-            list(model.objects.order_by("pk").select_for_update().values_list("pk"))
+        for model in _MODELS:
+            # What only refers to it, as an alert to its rule, may be new meanwhile.
+            list(model._default_manager.order_by("pk").select_for_update(no_key=True).values_list("pk"))  # noqa: SLF001
         yield
 
 
@@ -140,9 +149,9 @@ def _in_order(section: Section, entries: list[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda entry: str(entry.values["tenant"]).lower() == shared.lower())
 
 
-def _enter_section(actor: Actor, entries: list[Entry], spoilt: _Spoilt, plan: ConfigurationPlan) -> None:
+def _enter_section(actor: Actor, entries: list[Entry], spoilt: Spoilt, plan: ConfigurationPlan) -> None:
     """In turns: what needs another entry of its section, as a queue that forwards does, waits for the next."""
-    orphans = [entry for entry in entries if _is_orphan(entry, spoilt)]
+    orphans = [entry for entry in entries if is_orphan(entry, spoilt)]
     spoilt.update((entry.section.name, entry.identity) for entry in orphans)
     waiting = [entry for entry in entries if entry not in orphans]
     while waiting:
@@ -164,16 +173,6 @@ def _enter_section(actor: Actor, entries: list[Entry], spoilt: _Spoilt, plan: Co
                 spoilt.add((entry.section.name, entry.identity))
             return
         waiting = [entry for entry, _ in refused]
-
-
-def _is_orphan(entry: Entry, spoilt: _Spoilt) -> bool:
-    """Whether what it depends on is not there because of a problem that is told already."""
-    if entry.section.name not in _PARENTS:
-        return False
-    key, section, model = _PARENTS[entry.section.name]
-    name = entry.values.get(key)
-    is_spoilt = (section.name, identity_of(section, {"name": name})) in spoilt
-    return is_spoilt and not model.objects.filter(name__iexact=name).exists()
 
 
 def _problems(entry: Entry, error: QueueError) -> Iterator[Problem]:
@@ -201,20 +200,24 @@ def _changes(label: str, entered: Entered) -> Iterator[Change]:
     for name in {**before, **after}:
         if before.get(name) != after.get(name):
             yield Change(f"{label}: {name}", before.get(name), after.get(name))
-    if entered.is_secret:
-        shown = after["handler_options"]
-        yield Change(f"{label}: a secret of handler_options", shown, shown)
+    if entered.secret_in:
+        shown = after[entered.secret_in]
+        yield Change(f"{label}: a secret of {entered.secret_in}", shown, shown)
+
+
+def _located(problems: list[Problem], lines: Lines | None) -> list[Problem]:
+    return [replace(problem, line=lines.of(problem.place)) for problem in problems] if lines else problems
 
 
 def _refused(problems: list[Problem]) -> InvalidInput:
     by_place: dict[str, list[str]] = {}
     for problem in problems:
-        by_place.setdefault(problem.place, []).append(problem.why)
+        by_place.setdefault(problem.place, []).append(problem.told)
     return InvalidInput(f"nothing was changed: {_problems_told(problems)}", fields=by_place)
 
 
 def _problems_told(problems: list[Problem]) -> str:
-    first = f"{problems[0].place}: {problems[0].why}"
+    first = f"{problems[0].place}: {problems[0].told}"
     return first if len(problems) == 1 else f"{len(problems)} problems, of which the first is {first}"
 
 

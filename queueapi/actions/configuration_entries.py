@@ -2,14 +2,22 @@
 where it differs, and left alone where it does not. Each gives the thing as it was, as it is, and what to mind."""
 
 import base64
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db.models import QuerySet
 
 from queueapi.actions.actor import Actor
+from queueapi.actions.configuration_checks import (
+    NEVER,
+    Entered,
+    Values,
+    check_fixed,
+    check_needed,
+    named,
+    too_little,
+)
 from queueapi.actions.message_types import Description, change_message_type, create_message_type
 from queueapi.actions.queue_checks import CHANGEABLE
 from queueapi.actions.queues import change_queue, create_queue
@@ -17,29 +25,14 @@ from queueapi.actions.tenant_profiles import change_profile, create_profile, pla
 from queueapi.actions.tenant_states import resume_tenant, suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, plan_tenant_change, plan_tenant_creation
 from queueapi.choices import QueueState, TenantState
-from queueapi.configuration.sections import FIXED_OF_QUEUES, MESSAGE_TYPES, QUEUES, Section
+from queueapi.configuration.sections import FIXED_OF_QUEUES, MESSAGE_TYPES, QUEUES
 from queueapi.errors import InvalidInput, QueueNotActive
-from queueapi.handler_options import entered_options
 from queueapi.models import MessageType, Queue, Tenant, TenantProfile
-from queueapi.names import unknown_name
 from queueapi.selectors import configuration as told
 from queueapi.selectors.queue_operations import operation_under_way
 from queueapi.selectors.queue_warnings import queue_warnings
 
-Values = dict[str, Any]
 Row = TypeVar("Row", Tenant, TenantProfile)
-
-_NEVER: Final = "{name} is {is_!r}, and never changes; {remedy}"
-
-
-@dataclass(frozen=True, slots=True)
-class Entered:
-    """`before` is None where it was not there. `is_secret`: something changed that neither shows."""
-
-    before: Values | None
-    after: Values
-    warnings: tuple[str, ...] = ()
-    is_secret: bool = False
 
 
 def enter_profile(actor: Actor, values: Mapping[str, Any]) -> Entered:
@@ -56,7 +49,7 @@ def enter_tenant(actor: Actor, values: Mapping[str, Any]) -> Entered:
     wanted_id, fields = _without_id(values)
     state, reason = fields.pop("state", None), fields.pop("reason", "")
     if "profile" in fields:
-        fields["profile"] = _named("profile", TenantProfile.objects.all(), fields["profile"])
+        fields["profile"] = named("profile", "profile", TenantProfile.objects.all(), fields["profile"])
     row = _find("tenant", Tenant.objects.all(), wanted_id, fields["name"])
     if row is None:
         before, warnings = None, plan_tenant_creation(**fields).warnings
@@ -71,7 +64,7 @@ def enter_tenant(actor: Actor, values: Mapping[str, Any]) -> Entered:
 
 def enter_queue(actor: Actor, values: Mapping[str, Any]) -> Entered:
     fields = dict(values)
-    tenant = _named("tenant", Tenant.objects.all(), fields.pop("tenant"))
+    tenant = named("tenant", "tenant", Tenant.objects.all(), fields.pop("tenant"))
     row = Queue.objects.filter(tenant=tenant, name__iexact=fields["name"]).select_related("tenant", "operation").first()
     if row is None:
         return _new_queue(actor, tenant, fields)
@@ -79,14 +72,14 @@ def enter_queue(actor: Actor, values: Mapping[str, Any]) -> Entered:
         raise QueueNotActive(f"queue {row.name} is being deleted; import again when it is gone")
     before = told.queue_values(row)
     remedy = "stored messages depend on it: keep that, or create another queue and drain this one to it"
-    _check_fixed(before, {name: fields[name] for name in FIXED_OF_QUEUES if name in fields}, remedy)
+    check_fixed(before, {name: fields[name] for name in FIXED_OF_QUEUES if name in fields}, remedy)
     changes = {name: fields[name] for name in CHANGEABLE if name in fields and fields[name] != before[name]}
     if not changes and not _has_failed(row):
         return Entered(before, before)
     changed = change_queue(actor, row, **changes)
     after = told.queue_values(changed)
-    is_secret = changed.version != row.version and after == before
-    return Entered(before, after, tuple(queue_warnings(changed, changes)), is_secret)
+    secret_in = "handler_options" if changed.version != row.version and after == before else ""
+    return Entered(before, after, tuple(queue_warnings(changed, changes)), secret_in)
 
 
 def enter_message_type(actor: Actor, values: Mapping[str, Any]) -> Entered:
@@ -95,7 +88,7 @@ def enter_message_type(actor: Actor, values: Mapping[str, Any]) -> Entered:
         return _new_message_type(actor, values)
     before = told.message_type_values(row)
     fixed = {name: values[name] for name in ("name", "message") if name in values}
-    _check_fixed(before, fixed, "stored messages were made as that: keep it, or enter another message type")
+    check_fixed(before, fixed, "stored messages were made as that: keep it, or enter another message type")
     is_same = all(before.get(name) == values[name] for name in ("files", "descriptor_set") if name in values)
     description = None if is_same else _description(values)
     change_message_type(actor, row, description=description, topics=values.get("topics"))
@@ -103,10 +96,7 @@ def enter_message_type(actor: Actor, values: Mapping[str, Any]) -> Entered:
 
 
 def _new_queue(actor: Actor, tenant: Tenant, fields: Values) -> Entered:
-    _check_needed(QUEUES, fields)
-    if "handler_options" in fields:
-        # A secret that is hidden was never anybody's here: it has to be entered.
-        fields["handler_options"] = entered_options(fields["handler"], fields["handler_options"], {})
+    check_needed(QUEUES, fields)
     queue = create_queue(actor, tenant, **fields)
     after = told.queue_values(queue)
     return Entered(None, after, tuple(queue_warnings(queue, after)))
@@ -115,21 +105,10 @@ def _new_queue(actor: Actor, tenant: Tenant, fields: Values) -> Entered:
 def _new_message_type(actor: Actor, values: Mapping[str, Any]) -> Entered:
     if (description := _description(values)) is None:
         why = "give these, or a descriptor_set, for a message type that is new"
-        raise _too_little(MESSAGE_TYPES, values, files=[why])
-    _check_needed(MESSAGE_TYPES, values)
+        raise too_little(MESSAGE_TYPES, values, files=[why])
+    check_needed(MESSAGE_TYPES, values)
     fields = {"name": values["name"], "message": values["message"], "topics": values.get("topics", ())}
     return Entered(None, told.message_type_values(create_message_type(actor, description=description, **fields)))
-
-
-def _check_needed(section: Section, values: Mapping[str, Any]) -> None:
-    if any(name not in values for name in section.needed):
-        raise _too_little(section, values)
-
-
-def _too_little(section: Section, values: Mapping[str, Any], **more: list[str]) -> InvalidInput:
-    """Names all that a new thing lacks."""
-    missing = {name: [f"a new {section.thing} needs this"] for name in section.needed if name not in values}
-    return InvalidInput(f"this is not enough for a new {section.thing}", fields=missing | more)
 
 
 def _has_failed(queue: Queue) -> bool:
@@ -173,26 +152,6 @@ def _find(thing: str, rows: QuerySet[Row], wanted_id: UUID | None, name: str) ->
     found = found or rows.filter(name__iexact=name).first()
     if found is not None and wanted_id not in (None, found.pk):
         remedy = f"leave id out to mean that {thing}, or choose another name"
-        never = _NEVER.format(name=f"that of {thing} {found.name}", is_=str(found.pk), remedy=remedy)
+        never = NEVER.format(name=f"that of {thing} {found.name}", is_=str(found.pk), remedy=remedy)
         raise InvalidInput(f"id: {never}")
     return found
-
-
-def _named(thing: str, rows: QuerySet[Row], name: str) -> Row:
-    found = rows.filter(name__iexact=name).first()
-    if found is None:
-        names = rows.values_list("name", flat=True)
-        raise InvalidInput(f"{thing}: {unknown_name(thing, name, names)}")
-    return found
-
-
-def _check_fixed(before: Values, wanted: Mapping[str, Any], remedy: str) -> None:
-    """InvalidInput names all that differ."""
-    if wrong := dict(_differing(before, wanted, remedy)):
-        raise InvalidInput(f"{', '.join(wrong)} cannot change", fields=wrong)
-
-
-def _differing(before: Values, wanted: Mapping[str, Any], remedy: str) -> Iterator[tuple[str, list[str]]]:
-    for name, value in wanted.items():
-        if before[name] != value:
-            yield name, [_NEVER.format(name="it", is_=before[name], remedy=remedy)]

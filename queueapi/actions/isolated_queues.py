@@ -1,13 +1,14 @@
 """The queues that an isolation makes: like the shared ones of the same names, but for what was asked for."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.db import transaction
 
 from queueapi import runtime
 from queueapi.actions.actor import Actor, audit
+from queueapi.actions.operations import lock_ours
 from queueapi.actions.queue_checks import CHANGEABLE, check_new_queue
 from queueapi.actions.queues import insert_queue, shown_fields
 from queueapi.actions.tenant_limits import check_own_queue
@@ -30,12 +31,15 @@ _NOT_COPIED: Final = ("dlq_topic", "state_topic", "label")
 Asked = Mapping[str, Any]
 
 
-def check_asked(tenant: Tenant, asked: Sequence[Asked]) -> None:
-    """InvalidInput, NotChangeable: whether the tenant could have these queues now, all of them together."""
+def check_asked(tenant: Tenant, asked: Sequence[Asked]) -> list[Queue]:
+    """The queues that the tenant would have, of which none is stored. InvalidInput, NotChangeable where it could not
+    have them now, all of them together."""
     with transaction.atomic():
-        for queue in _made(tenant, asked):
+        made = _made(tenant, asked)
+        for queue in made:
             _store(queue)
         transaction.set_rollback(True)
+    return made
 
 
 def store_isolated_queues(actor: Actor, request: IsolationRequest, operation: Operation) -> list[Queue]:
@@ -56,13 +60,19 @@ def store_isolated_queues(actor: Actor, request: IsolationRequest, operation: Op
     return made
 
 
-def remove_isolated_queues(actor: Actor, queues: Iterable[Queue]) -> None:
-    """Of those that nobody has ever sent to: their topics, then their rows. Repeatable. QueueError."""
-    for queue in queues:
-        runtime.provider().admin().delete_topics(topics_to_remove(queue))
+def remove_isolated_queues(actor: Actor, operation: Operation) -> None:
+    """Of the operation's queues those that nobody has ever sent to: their topics, then their rows. Repeatable.
+    QueueError, NoLongerOurs."""
+    made = Queue.objects.filter(operation=operation, state=QueueState.CREATING).select_related("tenant")
+    for pk in list(made.order_by("name").values_list("pk", flat=True)):
         with transaction.atomic():
-            audit(actor, "remove", "queue", queue.pk, tenant_id=queue.tenant_id, before={"name": queue.name})
-            queue.delete()
+            queue = made.select_for_update(of=("self",)).filter(pk=pk).first()
+            # Another runner may create these topics again, and have messages sent to them: not before this is over.
+            lock_ours(operation)
+            if queue is not None:
+                runtime.provider().admin().delete_topics(topics_to_remove(queue))
+                audit(actor, "remove", "queue", queue.pk, tenant_id=queue.tenant_id, before={"name": queue.name})
+                queue.delete()
 
 
 def shared_queue(name: str) -> Queue:

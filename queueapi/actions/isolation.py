@@ -71,11 +71,15 @@ def comment_on_request(actor: Actor, request: IsolationRequest, text: str) -> Is
     return request
 
 
-def approve_request(actor: Actor, request: IsolationRequest, comment: str = "") -> IsolationRequest:
-    """Have it carried out. NotAllowed for who asked for it; NotChangeable where it is decided on; InvalidInput where
-    the tenant cannot have it any more as it was asked for."""
+def approve_request(
+    actor: Actor, request: IsolationRequest, comment: str = "", *, version: int | None = None
+) -> IsolationRequest:
+    """Have it carried out. NotAllowed for who asked for it; NotChangeable where it is decided on, or is not any more as
+    it was in the `version` that they saw; InvalidInput where the tenant cannot have it any more as it was asked for."""
     with transaction.atomic():
         request = _locked(request, IsolationState.REQUESTED)
+        if version not in (None, request.version):
+            raise NotChangeable("somebody has changed it or commented on it since you looked; look again, then decide")
         if actor.user is not None and _is_own(actor, request):
             raise NotAllowed("nobody approves what they have asked for themselves; have another administrator do it")
         _carry_out(actor, request, actor.user, actor.name, comment)

@@ -123,6 +123,11 @@ def message_of(letter: DeadLetter) -> QueueMessage:
     return _message_of(edit or letter)
 
 
+def original_of(letter: DeadLetter) -> QueueMessage:
+    """What was given up on, whatever it was edited to."""
+    return _message_of(letter)
+
+
 def _open_letter(letter_id: UUID, seen: datetime | None) -> tuple[DeadLetter, DeadLetterEdit | None]:
     """The letter, locked, and its edit. NotChangeable where this is not the time to edit it."""
     letter = DeadLetter.objects.select_for_update(of=("self",)).select_related("body").get(id=letter_id)

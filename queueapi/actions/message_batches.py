@@ -3,18 +3,19 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from uuid import UUID
 
-from queueapi import runtime
 from queueapi.actions.messages import (
     MAX_PAYLOAD_BYTES,
     PublishedMessage,
     address_of,
     check_still_there,
+    getting_queue,
     origin_headers_of,
     planned_address,
     planned_change,
@@ -27,7 +28,8 @@ from queueapi.backlog import check_backlog
 from queueapi.change_plans import ChangePlan
 from queueapi.models import Queue
 from queueapi.queue_addresses import RoutedPosting
-from queuecore.errors import ProviderUnavailable, QueueError
+from queueapi.reporting import counted_producer
+from queuecore.errors import ProviderUnavailable, QueueError, QueueOverloaded
 from queuecore.messages import QueueMessage, RecordMetadata
 from queuecore.providers.base import QueueProducer
 from queuecore.sending import Addressed
@@ -66,12 +68,13 @@ def can_be_published(queue: Queue, tenants: Collection[UUID], messages: Iterable
 def plan_batch(queue: Queue, messages: Sequence[OutgoingMessage]) -> ChangePlan:
     """What `publish_batch` would do now, one change for each message, in their order; sends nothing. What quotas would
     keep out is told there, and not here."""
-    infos = [planned_address(queue, message.entity) for message in messages]
+    getting = {tenant: getting_queue(queue, tenant) for tenant in {message.tenant for message in messages}}
+    infos = [planned_address(getting[message.tenant], message.entity) for message in messages]
     changes = (
-        planned_change(queue, info, message.entity, len(message.data))
+        planned_change(getting[message.tenant], info, message.entity, len(message.data))
         for info, message in zip(infos, messages, strict=True)
     )
-    warnings = waits(queue, {message.tenant for message in messages}, {info.partition for info in infos})
+    warnings = _waits(getting, messages, infos)
     summary = f"{len(messages)} message{'' if len(messages) == 1 else 's'} would be stored"
     return ChangePlan(summary, tuple(changes), tuple(warnings))
 
@@ -81,8 +84,8 @@ def publish_batch(queue: Queue, messages: Sequence[OutgoingMessage]) -> list[Pub
     others from being stored; where no answer came in time, a message may still be stored. QueueNotActive and
     QueueOverloaded as `publish_message`."""
     queue = taking(queue)
-    check_backlog(queue)
     of_tenants = [_TenantMessages(queue, messages, indexes) for indexes in _by_tenant(messages).values()]
+    _check_backlogs(of_tenants)
     outgoing: list[Addressed] = [_NOWHERE] * len(messages)
     with addresses().posting() as posting:
         for each in of_tenants:
@@ -90,7 +93,7 @@ def publish_batch(queue: Queue, messages: Sequence[OutgoingMessage]) -> list[Pub
         answers = _Answers(len(messages))
         posting.sent(answers.complete)
         refusals = {index: refusal for each in of_tenants for index, refusal in each.refusals()}
-        answers.send(runtime.provider().producer(), outgoing, refusals)
+        answers.send(counted_producer(), outgoing, refusals)
         found = answers.wait(_ACK_TIMEOUT_S)
     check_still_there(queue)
     outcomes = [_outcome(info, answer) for (info, _), answer in zip(outgoing, found, strict=True)]
@@ -99,12 +102,46 @@ def publish_batch(queue: Queue, messages: Sequence[OutgoingMessage]) -> list[Pub
     return outcomes
 
 
+def _waits(
+    getting: Mapping[UUID, Queue], messages: Sequence[OutgoingMessage], infos: Sequence[TopicPartitionInfo]
+) -> Iterator[str]:
+    """Why some would not be consumed at once, each reason once."""
+    found: defaultdict[UUID, list[int]] = defaultdict(list)
+    for index, message in enumerate(messages):
+        found[getting[message.tenant].pk].append(index)
+    told: dict[str, None] = {}
+    for indexes in found.values():
+        tenants = {messages[index].tenant for index in indexes}
+        told |= dict.fromkeys(waits(getting[min(tenants)], tenants, {infos[index].partition for index in indexes}))
+    return iter(told)
+
+
 def _by_tenant(messages: Sequence[OutgoingMessage]) -> dict[UUID, list[int]]:
     """Which of them are whose."""
     found: defaultdict[UUID, list[int]] = defaultdict(list)
     for index, message in enumerate(messages):
         found[message.tenant].append(index)
     return found
+
+
+def _check_backlogs(of_tenants: "Sequence[_TenantMessages]") -> None:
+    """QueueOverloaded where the queues that would get these messages all have as many as they may. Else it is told of
+    those alone that one of these would get."""
+    full: dict[UUID, QueueOverloaded | None] = {}
+    for each in of_tenants:
+        if each.getting.pk not in full:
+            full[each.getting.pk] = _overload(each.getting)
+        each.overload = full[each.getting.pk]
+    if (first := of_tenants[0].overload) is not None and all(full.values()):
+        raise first
+
+
+def _overload(queue: Queue) -> QueueOverloaded | None:
+    try:
+        check_backlog(queue)
+    except QueueOverloaded as error:
+        return error
+    return None
 
 
 class _TenantMessages:
@@ -119,6 +156,9 @@ class _TenantMessages:
         first = self._messages[0]
         self._tenant = first.tenant
         self._headers = origin_headers_of(first.tenant)
+        self.getting = getting_queue(queue, first.tenant)
+        # Why that takes no more.
+        self.overload: QueueOverloaded | None = None
         self._first = Addressed(address_of(queue, first.entity), self._made(first))
 
     def address(self, posting: RoutedPosting, outgoing: list[Addressed]) -> None:
@@ -129,8 +169,10 @@ class _TenantMessages:
 
     def refusals(self) -> Iterator[tuple[int, QueueError]]:
         """Those that the tenant's quotas keep out, and why. What passes is counted against them."""
+        if self.overload is not None:
+            return ((index, self.overload) for index in self._indexes)
         sizes = [len(message.data) for message in self._messages]
-        is_own = self._queue.only_tenant_id is not None
+        is_own = self.getting.only_tenant_id is not None
         found = admission().admit_each(self._tenant, sizes, to_own_queue=is_own)
         return ((index, error) for index, error in zip(self._indexes, found, strict=True) if error is not None)
 
@@ -170,7 +212,8 @@ class _Answers:
 
     def wait(self, timeout_s: float) -> list[RecordMetadata | QueueError | None]:
         """None for each that has not come in time."""
-        wait([self.complete], timeout_s)
+        with suppress(TimeoutError):
+            self.complete.result(timeout_s)
         return list(self._found)
 
     def settle(self, index: int, metadata: RecordMetadata | None, error: QueueError | None) -> None:

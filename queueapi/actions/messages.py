@@ -8,7 +8,6 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q
 
-from queueapi import runtime
 from queueapi.addressing import addresses
 from queueapi.admission import admission
 from queueapi.backlog import check_backlog
@@ -18,14 +17,15 @@ from queueapi.errors import InvalidInput, QueueNotActive
 from queueapi.identity import service_id
 from queueapi.models import Queue, Tenant
 from queueapi.queue_addresses import QueueAddresses
+from queueapi.reporting import counted_producer
 from queueapi.routing import routing_table, tell_producers
-from queueapi.selectors.published_queues import is_there
+from queueapi.selectors.published_queues import find_own_queue, is_there
 from queueapi.selectors.queue_operations import DRAIN, RETURN
 from queueapi.selectors.services import living
 from queuecore.clock import SYSTEM_CLOCK
 from queuecore.errors import PayloadTooLarge, UnknownQueue
 from queuecore.messages import PRODUCER_ID, TENANT_ID, TIMESTAMP, QueueMessage, RecordMetadata, encode_millis
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import SYSTEM_TENANT, TopicPartitionInfo
 
 # What a topic takes, less the room that a dead letter needs for its story.
 MAX_PAYLOAD_BYTES = 1024 * 1024 - 64 * 1024
@@ -51,8 +51,9 @@ def publish_message(queue: Queue, tenant: Tenant, entity: UUID, payload: bytes) 
     provider refused it. What a queue gets that is drained for another one goes there."""
     queue = taking(queue)
     _check(queue, tenant, payload)
-    check_backlog(queue)
-    admission().admit(tenant.id, len(payload), to_own_queue=queue.only_tenant_id is not None)
+    getting = getting_queue(queue, tenant.id)
+    check_backlog(getting)
+    admission().admit(tenant.id, len(payload), to_own_queue=getting.only_tenant_id is not None)
     info, stored = _store(queue, QueueMessage(entity, payload, origin_headers_of(tenant.id)))
     check_still_there(queue)
     admission().published(tenant.id, len(payload))
@@ -63,6 +64,7 @@ def plan_message(queue: Queue, tenant: Tenant, entity: UUID, payload: bytes) -> 
     """What `publish_message` would do now; sends nothing. Refuses what that refuses, but for the provider's reasons."""
     queue = taking(queue)
     _check(queue, tenant, payload)
+    queue = getting_queue(queue, tenant.id)
     check_backlog(queue)
     admission().check(tenant.id, len(payload), to_own_queue=queue.only_tenant_id is not None)
     info = planned_address(queue, entity)
@@ -120,6 +122,19 @@ def taking(queue: Queue) -> Queue:
     return queue
 
 
+def getting_queue(queue: Queue, tenant_id: UUID) -> Queue:
+    """The queue that gets what is published to this one for the tenant, and whose limits hold for it: an isolated
+    tenant's own. With the fields that publishing needs. StoreUnavailable."""
+    if queue.only_tenant_id is not None or tenant_id == SYSTEM_TENANT:
+        return queue
+    try:
+        is_own = addresses().is_own(tenant_id, queue.name)
+    except UnknownQueue:
+        # It comes into a routing version with its first message.
+        return queue
+    return (is_own and find_own_queue(queue.name, tenant_id)) or queue
+
+
 def check_still_there(queue: Queue) -> None:
     """Who deletes a queue says so first, and then looks what it has: whoever finds it there afterwards was in time."""
     if not is_there(queue.pk):
@@ -135,7 +150,7 @@ def address_of(queue: Queue, entity: UUID) -> TopicPartitionInfo:
 
 
 def _store(queue: Queue, message: QueueMessage) -> tuple[TopicPartitionInfo, RecordMetadata]:
-    producer = runtime.provider().producer()
+    producer = counted_producer()
     return _known(queue, lambda: addresses().store(producer, queue.tenant_id, queue.name, message, _ACK_TIMEOUT_S))
 
 

@@ -32,7 +32,7 @@ def start_operation(
     """Record the operation and wake a worker once the caller's transaction is committed."""
     with transaction.atomic():
         operation = record_operation(actor, kind, summary, params, total, tenant_id=tenant_id)
-        wake_operation(operation.id)
+        wake_operation(operation.id, operation.kind)
     return operation
 
 
@@ -128,7 +128,7 @@ def cancel_operation(actor: Actor, operation_id: UUID) -> Operation:
         operation.due_at = None
         operation.save(update_fields=["state", "due_at"])
         _audit(actor, "cancel_operation", operation, before={"state": before}, after={"state": operation.state})
-        wake_operation(operation.id)
+        wake_operation(operation.id, operation.kind)
     return operation
 
 
@@ -162,7 +162,7 @@ def resume_operation(actor: Actor, operation_id: UUID) -> Operation:
             operation.save(update_fields=["paused_at"])
             log_operation(operation, f"resumed by {actor.name}")
             _audit(actor, "resume_operation", operation, before={"paused": True}, after={"paused": False})
-            wake_operation(operation.id)
+            wake_operation(operation.id, operation.kind)
     return operation
 
 
@@ -172,11 +172,11 @@ def wake_stale_operations() -> int:
     unfinished = [*PAUSABLE_OPERATION_STATES, OperationState.CANCELLING]
     long_ago = Q(woken_at__isnull=True) | Q(woken_at__lt=now - WAKE_AGAIN_AFTER)
     stale = Operation.objects.filter(_is_free(), _is_due(), long_ago, state__in=unfinished)
-    ids = list(stale.values_list("id", flat=True))
-    Operation.objects.filter(id__in=ids).update(woken_at=now)
-    for operation_id in ids:
-        wake_operation(operation_id)
-    return len(ids)
+    kinds = dict(stale.values_list("id", "kind"))
+    Operation.objects.filter(id__in=kinds).update(woken_at=now)
+    for operation_id, kind in kinds.items():
+        wake_operation(operation_id, kind)
+    return len(kinds)
 
 
 def _audit(actor: Actor, action: str, operation: Operation, before: dict[str, Any], after: dict[str, Any]) -> None:

@@ -29,8 +29,7 @@ from queueapi.queue_topics import message_specs, topics_of
 from queueapi.routing import tell_producers
 from queueapi.selectors.queue_operations import PROVISION
 from queuecore.errors import QueueError
-from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.providers.base import DAY_MS, TopicSpec
+from queuecore.metrics.reporting import create_metrics_topic
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +71,7 @@ def provision_queue(queue: Queue) -> None:
 
 def provision_metrics() -> None:
     """Create the topic the runtime reports to. Repeatable."""
-    spec = TopicSpec(METRICS_TOPIC, METRICS_PARTITIONS, retention_ms=DAY_MS)
-    runtime.provider().admin().create_topics([spec])
+    create_metrics_topic(runtime.provider().admin())
 
 
 def _try_at_once(operation_id: UUID) -> None:

@@ -41,10 +41,10 @@ _NAME: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
 def check_new_queue(queue: Queue) -> None:
     """InvalidName, InvalidInput."""
     _check_name(queue.name)
-    check_base_topic(queue.topic)
+    _check_topic(queue.topic)
     check_queue(queue)
     _check_routable(queue)
-    check_no_confusion(queue.topic_names(), runtime.provider().admin().topics())
+    check_no_confusion(queue.topic_names(), runtime.provider().admin().topic_names())
 
 
 def check_queue(queue: Queue) -> None:
@@ -52,14 +52,23 @@ def check_queue(queue: Queue) -> None:
     _check_values(queue)
     provider = runtime.provider()
     check_topics(queue, provider)
+    _check_handler(queue)
     try:
-        check_handler(queue.handler, queue.handler_options, queue.name)
-        _check_targets(queue)
         _check_specs(queue, provider.capabilities)
         Delivery.of(queue.delivery, provider.capabilities)
         consumption_plans(queue, "")
-    except (ConfigurationError, NotSupported, UnknownHandler, UnknownQueue) as error:
+    except (ConfigurationError, NotSupported) as error:
         raise InvalidInput(f"queue {queue.name}: {error.message}") from error
+
+
+def _check_handler(queue: Queue) -> None:
+    """InvalidInput names the field that is wrong."""
+    try:
+        check_handler(queue.handler, queue.handler_options, queue.name)
+        _check_targets(queue)
+    except (ConfigurationError, UnknownHandler, UnknownQueue) as error:
+        field = "handler" if isinstance(error, UnknownHandler) else "handler_options"
+        raise InvalidInput(f"queue {queue.name}: {error.message}", fields={field: [error.message]}) from error
 
 
 def check_properties_kept(before: Queue, after: Queue) -> None:
@@ -142,7 +151,15 @@ def _check_name(name: str) -> None:
     """Names become part of consumer groups, in lower case: two that differ must differ there as well."""
     if not _NAME.fullmatch(name):
         shown = name if len(name) <= 100 else f"{name[:30]}…"
-        raise InvalidName(
+        told = (
             f"a queue cannot be called {shown!r}; enter 1 to 100 ASCII letters, digits, '.', '_' or '-', "
             "and more than '.' or '..'"
         )
+        raise InvalidName(told, fields={"name": [told]})
+
+
+def _check_topic(topic: str) -> None:
+    try:
+        check_base_topic(topic)
+    except InvalidName as error:
+        raise InvalidName(error.message, fields={"topic": [error.message]}) from error

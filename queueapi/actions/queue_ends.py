@@ -6,7 +6,7 @@ from django.db import transaction
 
 from queueapi.actions.actor import SYSTEM, Actor, audit
 from queueapi.actions.letter_retention import remove_letters_of
-from queueapi.actions.operations import cancel_operation, start_operation
+from queueapi.actions.operations import cancel_operation, lock_ours, start_operation
 from queueapi.choices import OperationState, QueueState
 from queueapi.errors import NotRemovable, QueueNotActive
 from queueapi.models import LetterEpoch, Operation, Queue, Replay
@@ -87,28 +87,33 @@ def delete_queue(
 
 
 def stop_consuming(operation: Operation, queue: Queue) -> bool:
-    """There is no way back from here. False where somebody has cancelled it before. For who runs the deletion."""
+    """There is no way back from here. False where somebody has cancelled it before. NoLongerOurs. For who runs the
+    deletion."""
     with transaction.atomic():
         # The queue first, as whoever activates it: nobody waits in a circle.
         found = Queue.objects.select_for_update().filter(pk=queue.pk, operation=operation).first()
-        state = Operation.objects.select_for_update().values_list("state", flat=True).get(pk=operation.pk)
-        if found is None or state == OperationState.CANCELLING:
+        if lock_ours(operation) == OperationState.CANCELLING or found is None:
             return False
         Queue.objects.filter(pk=queue.pk).update(state=QueueState.DELETING)
     return True
 
 
 def consume_again(operation: Operation, queue: Queue) -> None:
-    """Messages have come after all, from somebody who had asked where to before. For who runs the deletion."""
-    rows = Queue.objects.filter(pk=queue.pk, operation=operation, state=QueueState.DELETING)
-    rows.update(state=QueueState.DRAINING)
+    """Messages have come after all, from somebody who had asked where to before. NoLongerOurs. For who runs the
+    deletion."""
+    with transaction.atomic():
+        rows = Queue.objects.filter(pk=queue.pk, operation=operation, state=QueueState.DELETING)
+        list(rows.select_for_update().values_list("pk"))
+        lock_ours(operation)
+        rows.update(state=QueueState.DRAINING)
 
 
 def give_queue_back(operation: Operation) -> bool:
     """What drained or deleted it was cancelled, or has failed. False: it is nothing of that operation's any more, or
-    beyond return. For who runs it."""
+    beyond return. NoLongerOurs. For who runs it."""
     with transaction.atomic():
         queue = Queue.objects.select_for_update().filter(operation=operation, state=QueueState.DRAINING).first()
+        lock_ours(operation)
         if queue is None:
             return False
         _change(queue, QueueState.ACTIVE, operation, None)

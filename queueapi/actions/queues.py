@@ -38,6 +38,7 @@ def create_queue(actor: Actor, tenant: Tenant, *, name: str, topic: str, handler
     options.setdefault("pack_processing_timeout_ms", timeout_ms)
     options.setdefault("retention_ms", usual_retention_ms(tenant))
     queue = Queue(tenant=tenant, name=name, topic=topic, handler=handler, state=QueueState.CREATING, **options)
+    _enter_options(queue, {})
     check_new_queue(queue)
     _check_no_twin(queue)
     with transaction.atomic():
@@ -104,7 +105,7 @@ def _check_state(queue: Queue, changed: Iterable[str]) -> None:
 
 def _lacks_something(queue: Queue) -> bool:
     """Also without a difference: the provider may have been away when it was made."""
-    there = runtime.provider().admin().topics()
+    there = frozenset(runtime.provider().admin().topic_names())
     return queue.state == QueueState.CREATING or any(spec.name not in there for spec in topics_of(queue))
 
 
@@ -134,6 +135,11 @@ def _enter(queue: Queue, changes: Mapping[str, Any]) -> None:
     if queue.handler != handler:
         before = {}
         queue.handler_options = changes.get("handler_options", shown)
+    _enter_options(queue, before)
+
+
+def _enter_options(queue: Queue, before: Mapping[str, Any]) -> None:
+    """What is hidden in its options stands for what was there before. InvalidInput where nothing was."""
     if isinstance(queue.handler_options, dict):
         queue.handler_options = entered_options(queue.handler, queue.handler_options, before)
 

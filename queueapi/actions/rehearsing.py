@@ -14,7 +14,9 @@ from django.db.models.signals import post_save
 
 from queueapi.change_plans import NOTHING, Change, ChangePlan
 from queueapi.cluster.databases import cluster_database
-from queueapi.models import AuditEntry, Queue
+from queueapi.models import AuditEntry, IsolationRequest, Queue
+from queueapi.selectors.isolation import isolated_queues
+from queueapi.selectors.queue_plans import why_not_returning
 from queueapi.selectors.queue_warnings import queue_warnings
 
 
@@ -70,6 +72,9 @@ def _warnings(entries: Iterable[AuditEntry]) -> Iterator[str]:
     for entry in entries:
         if entry.object_type == "queue" and entry.action in ("create", "change"):
             yield from queue_warnings(Queue.objects.get(pk=entry.object_id), entry.after or {})
+        if entry.object_type == "isolation_request" and entry.action == "return":
+            for queue in isolated_queues(IsolationRequest.objects.get(pk=entry.object_id)):
+                yield from (f"it {why}" for why in why_not_returning(queue))
 
 
 def _thing(entry: AuditEntry) -> str:

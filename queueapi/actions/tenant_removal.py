@@ -61,7 +61,7 @@ def _obstacles(tenant: Tenant) -> Iterator[str]:
 def _topics_with_messages(tenant: Tenant) -> list[str]:
     """Of queues that it had: their topics have its id in their names."""
     admin = runtime.provider().admin()
-    names = [name for name in admin.topics() if f".isolated.{tenant.id}" in name]
+    names = [name for name in admin.topic_names() if f".isolated.{tenant.id}" in name]
     try:
         described = admin.describe_topics(names) if names else {}
     except UnknownTopic:

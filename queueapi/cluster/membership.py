@@ -23,8 +23,10 @@ class MemberRows:
         self, service: ServiceInfo, *, host: str, pid: int, lease_s: float, former: Member | None = None
     ) -> Member:
         with changing() as change:
-            before = ServiceInstance.objects.filter(service_id=service.service_id, gone_at__isnull=True).first()
-            if before is not None and former is not None and before.incarnation != former.incarnation:
+            before = ServiceInstance.objects.filter(service_id=service.service_id).first()
+            is_ours = before is not None and former is not None and before.incarnation == former.incarnation
+            is_there = before is not None and before.gone_at is None
+            if is_there and former is not None and not is_ours:
                 raise superseded(service.service_id)
             member = Member(service.service_id, uuid4().hex)
             change.disown(service.service_id)
@@ -38,7 +40,8 @@ class MemberRows:
                     "dedicated_to": sorted(service.dedicated_to),
                     "host": host,
                     "pid": pid,
-                    "is_draining": before is not None and before.is_draining,
+                    # A lost lease does not end it; a new process under the id of one that is gone does.
+                    "is_draining": before is not None and before.is_draining and (is_there or is_ours),
                     "started_at": change.now,
                     "heartbeat_at": change.now,
                     "lease_expires_at": change.now + timedelta(seconds=lease_s),

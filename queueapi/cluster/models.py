@@ -1,4 +1,5 @@
 import uuid
+from collections.abc import Container
 
 from django.db import models
 from django.utils import timezone
@@ -183,6 +184,10 @@ class Rebalance(models.Model):
     @property
     def percent(self) -> int:
         return self.done * 100 // self.total if self.total else 0
+
+    def may_have_moved(self, names: Container[str]) -> bool:
+        """Whether one of these partitions is among its moves, or nobody knows, as not all are listed."""
+        return self.moves > len(self.listed) or any(name in names for name, *_ in self.listed)
 
     @property
     def moves_listed(self) -> list[Move]:

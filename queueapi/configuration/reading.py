@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from queueapi.choices import TenantState
-from queueapi.configuration.sections import FORMAT, FORMAT_KEY, MESSAGE_TYPES, SECTIONS, TENANTS, Section
+from queueapi.configuration.sections import (
+    ALERT_RULES,
+    FORMAT,
+    FORMAT_KEY,
+    MESSAGE_TYPES,
+    SECTIONS,
+    TENANTS,
+    Section,
+)
 from queueapi.names import unknown_name
 
 Identity = tuple[str, ...]
@@ -13,10 +21,16 @@ Identity = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, and where: `queues[3].partitions`."""
+    """What is wrong, and where: `queues[3].partitions`. `line` is that of the text, counted from 1; None where there is
+    none."""
 
     place: str
     why: str
+    line: int | None = None
+
+    @property
+    def told(self) -> str:
+        return self.why if self.line is None else f"line {self.line}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,8 @@ def _problems(entry: Entry) -> Iterator[Problem]:
             yield Problem(f"{entry.place}.{key}", f"this says which {section.thing} is meant; give it")
     if section is TENANTS:
         yield from _state_problems(entry)
+    if section is ALERT_RULES:
+        yield from _rule_problems(entry)
     if section is MESSAGE_TYPES and "files" in values and "descriptor_set" in values:
         yield Problem(f"{entry.place}.descriptor_set", "give either files or descriptor_set")
 
@@ -138,3 +154,13 @@ def _state_problems(entry: Entry) -> Iterator[Problem]:
         yield Problem(f"{entry.place}.reason", "say why it is suspended: whoever is refused wants to know")
     elif state != TenantState.SUSPENDED and reason:
         yield Problem(f"{entry.place}.reason", f"only what is {TenantState.SUSPENDED.value} has a reason; leave it out")
+
+
+def _rule_problems(entry: Entry) -> Iterator[Problem]:
+    values = entry.values
+    if values.get("queue") is not None and values.get("tenant") is None:
+        yield Problem(f"{entry.place}.tenant", "say whose queue it is; those that tenants share are the system's")
+    if values.get("is_default") is True and "metric" not in values:
+        yield Problem(
+            f"{entry.place}.metric", "this says which of the rules that come with the system is meant; give it"
+        )

@@ -6,11 +6,21 @@ from typing import Final
 
 from django.db.models import Model
 
+from queueapi.actions import alert_channels, alert_rules
 from queueapi.actions.queue_checks import CHANGEABLE
 from queueapi.actions.tenant_profiles import PROFILE_FIELDS
 from queueapi.actions.tenants import TENANT_FIELDS
-from queueapi.configuration.values import FILES, ID, LIST_OF_TEXTS, TEXT, Kind, kind_of_field
-from queueapi.models import MessageType, Queue, Tenant, TenantProfile
+from queueapi.configuration.values import (
+    FILES,
+    ID,
+    LIST_OF_TEXTS,
+    TEXT,
+    TEXT_OR_NULL,
+    YES_OR_NO,
+    Kind,
+    kind_of_field,
+)
+from queueapi.models import AlertChannel, AlertRule, MessageType, Queue, Tenant, TenantProfile
 
 # Rises when a document of the one before would mean something else.
 FORMAT: Final = 1
@@ -70,5 +80,29 @@ MESSAGE_TYPES: Final = Section(
         descriptor_set=TEXT,
     ),
 )
+ALERT_CHANNELS: Final = Section(
+    "alert_channels",
+    "alert channel",
+    ("name",),
+    ("kind", "options"),
+    _kinds(AlertChannel, alert_channels.CHANNEL_FIELDS),
+)
+# What alerts that are open are about. A queue's tenant says whose queue it is.
+FIXED_OF_RULES: Final = ("is_default", "metric", "tenant", "queue", "request_topic")
+ALERT_RULES: Final = Section(
+    "alert_rules",
+    "alert rule",
+    ("name",),
+    ("metric", "threshold"),
+    _kinds(
+        AlertRule,
+        ("name", "is_default", *alert_rules.RULE_FIELDS, *alert_rules.CHANNEL_FIELDS),
+        is_default=YES_OR_NO,
+        tenant=TEXT_OR_NULL,
+        queue=TEXT_OR_NULL,
+        channels=LIST_OF_TEXTS,
+        escalation_channels=LIST_OF_TEXTS,
+    ),
+)
 # Each depends on those before it.
-SECTIONS: Final = (PROFILES, TENANTS, QUEUES, MESSAGE_TYPES)
+SECTIONS: Final = (PROFILES, TENANTS, QUEUES, MESSAGE_TYPES, ALERT_CHANNELS, ALERT_RULES)

@@ -29,8 +29,13 @@ class Kind:
 
 
 def _is_number(value: object) -> bool:
-    is_one = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_one and math.isfinite(value)  # type: ignore[arg-type] # narrowed by the line above
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # A whole number with hundreds of digits.
+        return False
 
 
 def _is_id(value: object) -> bool:
@@ -56,6 +61,8 @@ def _are_texts(values: object) -> bool:
 
 
 TEXT: Final = Kind("text", _is_text)
+TEXT_OR_NULL: Final = Kind("text, or null", _is_text, is_optional=True)
+YES_OR_NO: Final = Kind("true or false", lambda value: isinstance(value, bool))
 ID: Final = Kind("a UUID, or leave it out", _is_id)
 LIST_OF_TEXTS: Final = Kind("a list of texts", _are_texts)
 FILES: Final = Kind(
@@ -64,7 +71,7 @@ FILES: Final = Kind(
 )
 
 _OF_FIELDS: Final[tuple[tuple[type, Kind], ...]] = (
-    (models.BooleanField, Kind("true or false", lambda value: isinstance(value, bool))),
+    (models.BooleanField, YES_OR_NO),
     (
         models.IntegerField,
         Kind("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),

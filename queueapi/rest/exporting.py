@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from asgiref.sync import sync_to_async
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 from rest_framework.request import Request
 from rest_framework.utils.encoders import JSONEncoder
 
@@ -45,11 +45,16 @@ def csv_lines(batches: Iterator[Rows]) -> Iterator[bytes]:
         yield text.getvalue().encode()
 
 
-def streamed(request: Request, chunks: Iterator[bytes], kind: str, name: str) -> StreamingHttpResponse:
-    """An asynchronous server would gather what an ordinary iterator gives before it sends any of it."""
-    content = _asynchronous(chunks) if hasattr(request, "scope") else chunks
+def streamed(request: Request | HttpRequest, chunks: Iterator[bytes], kind: str, name: str) -> StreamingHttpResponse:
+    """A file of this kind and name."""
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    return StreamingHttpResponse(content, content_type=kind, headers=headers)
+    return StreamingHttpResponse(flowing(request, chunks), content_type=kind, headers=headers)
+
+
+def flowing(request: Request | HttpRequest, chunks: Iterator[bytes]) -> Iterator[bytes] | AsyncIterator[bytes]:
+    """The same for whichever server: an asynchronous one would gather what an ordinary iterator gives before it sends
+    any of it."""
+    return _asynchronous(chunks) if hasattr(request, "scope") else chunks
 
 
 async def _asynchronous(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:

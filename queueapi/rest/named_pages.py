@@ -2,7 +2,7 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from drf_spectacular.utils import OpenApiParameter
@@ -36,12 +36,22 @@ T = TypeVar("T", bound=Named)
 
 def page_of(request: Request, items: Sequence[T]) -> tuple[list[T], str | None]:
     """Those of one page, of items that are ordered by name, and the address of the next page."""
+
+    def find(behind: str, limit: int) -> Sequence[T]:
+        begin = bisect_right(items, behind, key=lambda item: item.name)
+        return items[begin : begin + limit]
+
+    return page_found(request, find)
+
+
+def page_found(request: Request, find: Callable[[str, int], Sequence[T]]) -> tuple[list[T], str | None]:
+    """The same, of items that are found by the name that they are behind, and of which so many are wanted at most."""
     size = asked_page_size(request, PAGE_SIZE, MAX_PAGE_SIZE)
-    begin = 0
-    if cursor := request.query_params.get("cursor"):
-        begin = bisect_right(items, _behind(cursor), key=lambda item: item.name)
-    page = list(items[begin : begin + size])
-    if begin + size >= len(items):
+    cursor = request.query_params.get("cursor")
+    # One more than is shown tells whether there are more.
+    found = find(_behind(cursor) if cursor else "", size + 1)
+    page = list(found[:size])
+    if len(found) <= size:
         return page, None
     cursor = urlsafe_b64encode(page[-1].name.encode()).decode()
     return page, replace_query_param(request.build_absolute_uri(), "cursor", cursor)

@@ -174,6 +174,11 @@ class NewestReplayFirst(NewestFirst):
     orderings = {"created_at": ("operation__created_at", "id")}
 
 
+class NewestFiredFirst(NewestFirst):
+    ordering = ("-fired_at", "-id")
+    orderings = {"fired_at": ("fired_at", "id")}
+
+
 class InSequence(NewestFirst):
     """Of one replay."""
 
@@ -191,11 +196,37 @@ class ByUserName(NewestFirst):
     orderings = {"name": ("username",)}
 
 
-class ByPartition(NewestFirst):
-    """There are no more than partitions."""
+class ByPartitionOrLag(NewestFirst):
+    """There are no more than partitions. `known_lag_s` is -1 where nobody knows."""
 
     ordering = ("topic", "partition", "id")
-    orderings = {"topic": ("topic", "partition", "id")}
+    orderings = {
+        "topic": ("topic", "partition", "id"),
+        "lag_messages": ("lag_messages", "id"),
+        "lag_seconds": ("known_lag_s", "id"),
+    }
+
+
+class MostPendingFirst(NewestFirst):
+    ordering = ("-pending", "-id")
+    orderings = {"pending": ("pending", "id"), "service_id": ("service_id", "request_topic")}
+
+
+class NewestMinuteFirst(NewestFirst):
+    ordering = ("-at", "-id")
+    orderings = {"at": ("at", "id")}
+
+
+class NewestDayFirst(NewestFirst):
+    """Of each tenant there is one a day."""
+
+    ordering = ("-day", "-tenant_id")
+    orderings = {"day": ("day", "tenant_id")}
+
+
+class ByTenantId(NewestFirst):
+    ordering = ("tenant_id",)
+    orderings = {"tenant": ("tenant_id",)}
 
 
 class ByServiceId(NewestFirst):

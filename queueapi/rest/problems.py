@@ -36,6 +36,7 @@ _STATUS: dict[type[queue.QueueError], int] = {
     refused.NotRemovable: status.HTTP_409_CONFLICT,
     refused.ChangedMeanwhile: status.HTTP_409_CONFLICT,
     refused.AlreadyFinal: status.HTTP_409_CONFLICT,
+    refused.AlreadyUnderWay: status.HTTP_409_CONFLICT,
     refused.LastAdministrator: status.HTTP_409_CONFLICT,
     refused.AppendOnly: status.HTTP_409_CONFLICT,
     refused.TenantSuspended: status.HTTP_409_CONFLICT,

@@ -1,5 +1,6 @@
 """What of a resource a request may know of."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from django.db.models import QuerySet
@@ -16,6 +17,13 @@ from queueapi.rest.permissions import requester_of
 def seen_by(view: APIView, rows: QuerySet[Any]) -> QuerySet[Any]:
     """Of these rows those that the view's request may know of. Nobody asks while the documentation is made."""
     return rows if getattr(view, "swagger_fake_view", False) else visible(requester_of(view.request), rows)
+
+
+def is_told_details(context: Mapping[str, Any]) -> bool:
+    """Whether a serializer with this context answers who runs the system: ids of services and texts of errors are not
+    for a tenant's people."""
+    request = context.get("request")
+    return request is not None and requester_of(request).tenant_id is None
 
 
 class OnlyVisible(GenericAPIView[Any]):

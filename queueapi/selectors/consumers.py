@@ -8,9 +8,8 @@ from typing import Final
 from django.db.models import QuerySet, Sum
 
 from queueapi.choices import TROUBLED_CONSUMER_STATES
-from queueapi.cluster.models import Partition
 from queueapi.models import ConsumerStanding, LetterEpoch, Pause, Queue, Tenant
-from queueapi.selectors.services import alive_among, living
+from queueapi.selectors.services import alive_among
 from queuecore.consuming.counting import OTHER_TENANTS
 
 TENANTS_SHOWN: Final = 10
@@ -38,15 +37,6 @@ class Refusals:
 def refusals_of(queue: Queue, consumers: Iterable[ConsumerStanding]) -> Refusals:
     letters = LetterEpoch.objects.filter(topic__in=queue.topic_names()).aggregate(refused=Sum("refused"))["refused"]
     return Refusals(sum(int(one.counts.get("stale_refused", 0)) for one in consumers), letters or 0)
-
-
-def unassigned_of(queue: Queue) -> dict[str, list[int]]:
-    """Its partitions that no service may have, by the reason."""
-    found: defaultdict[str, list[int]] = defaultdict(list)
-    rows = Partition.objects.filter(name__in=queue.topic_names()).exclude(unassigned="").order_by("number")
-    for number, why in rows.values_list("number", "unassigned"):
-        found[why].append(number)
-    return dict(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +75,10 @@ def _attempts(tenant: str, name: str | None, counts: Counter[str]) -> TenantAtte
     )
 
 
-def troubled_consumers() -> QuerySet[ConsumerStanding]:
-    """Those of live hosts that do not get on, the longest first."""
-    alive = list(living().values_list("service_id", flat=True))
+def troubled_consumers(alive: Iterable[str]) -> QuerySet[ConsumerStanding]:
+    """Those of these hosts that do not get on, the longest first."""
     return (
-        ConsumerStanding.objects.filter(state__in=TROUBLED_CONSUMER_STATES, service_id__in=alive)
+        ConsumerStanding.objects.filter(state__in=TROUBLED_CONSUMER_STATES, service_id__in=list(alive))
         .select_related("queue")
         .defer("tenants")
         .order_by("since")

@@ -9,6 +9,7 @@ from django.db.models.functions import Lower
 
 from queueapi import runtime
 from queueapi.models import Queue
+from queueapi.plans import all_groups, other_groups
 from queuecore.groups.lag import Standing, describe_existing
 from queuecore.providers.base import GroupDescription, PartitionDescription
 from queuecore.topics import ProviderPartition, ServiceType, group_name
@@ -139,6 +140,14 @@ def groups_with_figures(groups: Sequence[GroupDescription]) -> list[GroupFigures
         _figures(group, owners.owner(group.name), sorted(places[group.name]), committed[group.name], known)
         for group in groups
     ]
+
+
+def groups_of(queue: Queue) -> list[GroupFigures]:
+    """Those that a queue's consumers are in, or were when they were divided the other way; and that they would be in,
+    where nobody has read it yet."""
+    there, others = runtime.provider().admin().groups(), set(other_groups(queue))
+    names = [name for name in all_groups(queue) if name in there or name not in others]
+    return groups_with_figures([there.get(name) or GroupDescription(name, {}) for name in names])
 
 
 def find_group(name: str) -> GroupFigures | None:

@@ -20,6 +20,11 @@ def isolation_requests() -> QuerySet[IsolationRequest]:
     return rows.annotate(last_line=Subquery(lines))
 
 
+def undecided_requests() -> QuerySet[IsolationRequest]:
+    """Those that wait for somebody to decide on them, the oldest first."""
+    return IsolationRequest.objects.filter(state=IsolationState.REQUESTED).order_by("created_at", "id")
+
+
 def isolated_queues(request: IsolationRequest) -> list[Queue]:
     """The tenant's own queues that the request is about, as far as they are there."""
     names = {name.lower() for name in request.queue_names}

@@ -5,6 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterGroup, DeadLetterTally, Replay, Tenant
@@ -34,13 +35,16 @@ class ReplayOutcome:
 
 
 def groups_for_lists() -> QuerySet[DeadLetterGroup]:
-    return DeadLetterGroup.objects.select_related("queue__tenant")
+    """Each with how many tenants have letters of it, as `tenants`; those that name none count as one."""
+    tallies = DeadLetterTally.objects.filter(group=OuterRef("pk"), letters__gt=0).order_by().values("group")
+    tenants = Subquery(tallies.annotate(number=Count("tenant_id", distinct=True)).values("number"))
+    return DeadLetterGroup.objects.select_related("queue__tenant").annotate(tenants=Coalesce(tenants, 0))
 
 
-def largest_open_groups() -> list[DeadLetterGroup]:
+def largest_open_groups(most: int = GROUPS_SHOWN) -> list[DeadLetterGroup]:
     """The errors most open letters have, most letters first."""
     groups = groups_for_lists().filter(open_letters__gt=0)
-    return list(groups.order_by("-open_letters", "-last_seen")[:GROUPS_SHOWN])
+    return list(groups.order_by("-open_letters", "-last_seen")[:most])
 
 
 def tenants_hit(group: DeadLetterGroup) -> list[TenantHit]:

@@ -1,36 +1,52 @@
-"""Everything the first page answers: what is broken, since when, and what waits."""
+"""Everything the first page answers: what is broken, since when and why, and what waits."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
 
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Count, Max, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from queueapi.choices import FINAL_OPERATION_STATES, LetterState, OperationState, ProcessState
+from queueapi.choices import (
+    FINAL_OPERATION_STATES,
+    AlertSeverity,
+    AlertState,
+    LetterState,
+    OperationState,
+    ProcessState,
+)
 from queueapi.cluster.models import ServiceInstance
 from queueapi.models import (
+    Alert,
     ConsumerStanding,
     DeadLetter,
     DeadLetterGroup,
+    LagCurrent,
+    LagMinute,
     ManagedProcess,
     Operation,
     Pause,
     Queue,
 )
+from queueapi.selectors.alerts import Firing
 from queueapi.selectors.consumers import all_pauses, troubled_consumers
 from queueapi.selectors.freshness import Freshness, pipeline_freshness
-from queueapi.selectors.queues import Flow, QueueFigures, figures_of, queues_with_figures, total_lag
+from queueapi.selectors.group_rows import GroupRow, group_rows
+from queueapi.selectors.lag import QueueLag, queue_lags
+from queueapi.selectors.letter_groups import largest_open_groups
+from queueapi.selectors.pending_requests import RequestTotals, request_totals_as_of
+from queueapi.selectors.queue_rows import worst_queues
 from queueapi.selectors.services import services
 
-QUEUES_SHOWN = 20
-TROUBLES_SHOWN = 20
-FAILURES_REMEMBERED = timedelta(hours=24)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenLetters:
-    number: int
-    newest: datetime | None
+QUEUES_SHOWN: Final = 10
+GROUPS_SHOWN: Final = 5
+TROUBLES_SHOWN: Final = 20
+FAILURES_REMEMBERED: Final = timedelta(hours=24)
+TREND_MINUTES: Final = 60
+_MINUTE: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +59,52 @@ class OperationCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
-    freshness: Freshness
-    lag: Flow
-    queues: list[QueueFigures]
-    queue_count: int
-    letters: OpenLetters
+class Totals:
+    """Of all queues: how many there are, how many messages wait in them, how many letters nobody has decided on. And
+    the alerts that fire, and the operations that are under way or failed."""
+
+    queues: int
+    lag_messages: int
+    open_letters: int
+    newest_letter: datetime | None
+    alerts: Firing
     operations: OperationCounts
+
+
+@dataclass(frozen=True, slots=True)
+class WorstQueue:
+    """`trend` is how many messages waited in each of the last minutes, the oldest first; None: nobody looked."""
+
+    lag: QueueLag
+    trend: list[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """`queues` are those that do worst, worst first."""
+
+    freshness: Freshness
+    totals: Totals
+    queues: list[WorstQueue]
+    groups: list[GroupRow]
+    requests: RequestTotals
     processes: list[ManagedProcess]
     hosts: list[ServiceInstance]
     pauses: list[Pause]
     troubled_consumers: list[ConsumerStanding]
 
     @property
-    def worst(self) -> QueueFigures | None:
-        """The queue most messages wait in, or None where nothing waits."""
-        return self.queues[0] if self.queues and self.queues[0].flow.lag_messages else None
+    def worst(self) -> QueueLag | None:
+        """None where nothing waits."""
+        return self.queues[0].lag if self.queues else None
+
+    @property
+    def alerts(self) -> Firing:
+        return self.totals.alerts
+
+    @property
+    def operations(self) -> OperationCounts:
+        return self.totals.operations
 
     @property
     def running(self) -> list[ManagedProcess]:
@@ -78,34 +124,72 @@ class Overview:
 
 
 def overview() -> Overview:
-    worst_first = queues_with_figures().order_by(F("total_lag").desc(nulls_last=True), "name")
+    hosts = list(services())
+    alive = [host.service_id for host in hosts if host.is_alive]
+    freshness = pipeline_freshness()
     return Overview(
-        freshness=pipeline_freshness(),
-        lag=total_lag(),
-        queues=figures_of(worst_first[:QUEUES_SHOWN]),
-        queue_count=Queue.objects.count(),
-        letters=open_letters(),
-        operations=operation_counts(),
+        freshness=freshness,
+        totals=totals(),
+        queues=worst_first(worst_queues(QUEUES_SHOWN)),
+        groups=group_rows(largest_open_groups(GROUPS_SHOWN), with_replays=False),
+        requests=request_totals_as_of(freshness.as_of),
         processes=list(ManagedProcess.objects.all()),
-        hosts=list(services()),
+        hosts=hosts,
         pauses=list(all_pauses()[:TROUBLES_SHOWN]),
-        troubled_consumers=list(troubled_consumers()[:TROUBLES_SHOWN]),
+        troubled_consumers=list(troubled_consumers(alive)[:TROUBLES_SHOWN]),
     )
 
 
-def open_letters() -> OpenLetters:
-    number = DeadLetterGroup.objects.aggregate(number=Sum("open_letters"))["number"] or 0
-    newest = (
-        DeadLetter.objects.filter(state=LetterState.OPEN).order_by("-failed_at").values_list("failed_at", flat=True)
+def totals() -> Totals:
+    """One query: the page is asked for every few seconds."""
+    letters = DeadLetter.objects.filter(state=LetterState.OPEN).order_by("-failed_at").values("failed_at")[:1]
+    firing = Alert.objects.filter(state=AlertState.FIRING)
+    unfinished = Operation.objects.exclude(state__in=FINAL_OPERATION_STATES)
+    day = timezone.now() - FAILURES_REMEMBERED
+    failed = Operation.objects.filter(state=OperationState.FAILED, finished_at__gte=day)
+    found = Queue.objects.aggregate(
+        queues=Count("pk"),
+        lag_messages=Coalesce(Max(Subquery(_sum(LagCurrent.objects.all(), "lag_messages"))), 0),
+        open_letters=Coalesce(Max(Subquery(_sum(DeadLetterGroup.objects.all(), "open_letters"))), 0),
+        newest_letter=Max(Subquery(letters)),
+        firing=Coalesce(Max(Subquery(_counted(firing))), 0),
+        critical=Coalesce(Max(Subquery(_counted(firing.filter(severity=AlertSeverity.CRITICAL)))), 0),
+        since=Max(Subquery(firing.order_by("fired_at").values("fired_at")[:1])),
+        unfinished=Coalesce(Max(Subquery(_counted(unfinished))), 0),
+        failed=Coalesce(Max(Subquery(_counted(failed))), 0),
+        last_failed=Max(Subquery(failed.order_by("-finished_at").values("finished_at")[:1])),
     )
-    return OpenLetters(number, newest.first())
+    alerts = Firing(*(found.pop(name) for name in ("firing", "critical", "since")))
+    operations = OperationCounts(*(found.pop(name) for name in ("unfinished", "failed", "last_failed")))
+    return Totals(**found, alerts=alerts, operations=operations)
 
 
-def operation_counts() -> OperationCounts:
-    recent = Q(state=OperationState.FAILED, finished_at__gte=timezone.now() - FAILURES_REMEMBERED)
-    found = Operation.objects.aggregate(
-        unfinished=Count("pk", filter=~Q(state__in=FINAL_OPERATION_STATES)),
-        failed=Count("pk", filter=recent),
-        last_failed=Max("finished_at", filter=recent),
-    )
-    return OperationCounts(**found)
+def _counted(rows: QuerySet[Any]) -> QuerySet[Any, Any]:
+    every = rows.order_by().annotate(every=Value(1))
+    number: QuerySet[Any, Any] = every.values("every").annotate(number=Count("pk")).values("number")
+    return number
+
+
+def _sum(rows: QuerySet[Any], field: str) -> QuerySet[Any, Any]:
+    """Of those that add anything, which an index finds."""
+    some = rows.filter(**{f"{field}__gt": 0}).order_by().annotate(every=Value(1))
+    total: QuerySet[Any, Any] = some.values("every").annotate(total=Sum(field)).values("total")
+    return total
+
+
+def worst_first(queues: Iterable[Queue]) -> list[WorstQueue]:
+    """With how each has been during the last hour."""
+    lags = queue_lags(queues)
+    trends = _trends([lag.queue.pk for lag in lags])
+    lags.sort(key=lambda lag: (lag.status.badness if lag.status else -1, lag.lag_seconds or 0.0), reverse=True)
+    return [WorstQueue(lag, trends[lag.queue.pk]) for lag in lags]
+
+
+def _trends(queues: list[UUID]) -> dict[UUID, list[int | None]]:
+    end = timezone.now().replace(second=0, microsecond=0) + _MINUTE
+    begin = end - TREND_MINUTES * _MINUTE
+    trends: dict[UUID, list[int | None]] = {queue: [None] * TREND_MINUTES for queue in queues}
+    rows = LagMinute.objects.filter(queue__in=queues, at__gte=begin, at__lt=end).order_by()
+    for queue, at, lag in rows.values_list("queue", "at", "lag_messages"):
+        trends[queue][(at - begin) // _MINUTE] = lag
+    return trends

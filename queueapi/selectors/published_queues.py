@@ -4,14 +4,14 @@ Django would put them together anew each time, which takes longer than the datab
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connections, router
+from django.db import DEFAULT_DB_ALIAS, connections
 
-from queueapi.bulk import adapter_of, table_of
-from queueapi.choices import QueueState
+from queueapi.bulk import table_of
+from queueapi.choices import ROUTED_QUEUE_STATES, QueueState
 from queueapi.models import Queue
 from queuecore.topics import SYSTEM_TENANT
 
@@ -20,21 +20,26 @@ _COLUMNS: Final = ("id", "tenant_id", "name", "topic", "service_type", "partitio
 
 def is_there(queue_id: UUID) -> bool:
     """Whether what is stored in it now will be handled: nobody has deleted it."""
-    return bool(_ask(_there_statement(), [adapter_of(Queue, "id")(queue_id), QueueState.DELETING.value]))
+    return bool(_ask(_there_statement(), [_adapted(queue_id), QueueState.DELETING.value]))
 
 
 def find_active_queue(named: str, tenant_id: UUID | None) -> Queue | None:
     """What people of this tenant, or of the system, mean by an id or a name: their own, then the system's. With the
-    fields that publishing needs. None where there is none such, or it is not active."""
-    adapt = adapter_of(Queue, "tenant_id")
+    fields that publishing needs, for who only reads it. None where there is none such, or it is not active."""
     try:
-        by, value = "id", adapt(UUID(named))
+        by, value = "id", _adapted(UUID(named))
     except ValueError:
         by, value = "name", named
     owners = _owners(by, tenant_id)
-    rows = _ask(_finding_statement(by, len(owners)), [value, *map(adapt, owners)])
-    queues = sorted((_queue(row) for row in rows), key=lambda queue: queue.tenant_id == SYSTEM_TENANT)
+    rows = _ask(_finding_statement(by, len(owners)), [value, *map(_adapted, owners)])
+    queues = sorted(map(_queue, rows), key=lambda queue: queue.tenant_id == SYSTEM_TENANT)
     return queues[0] if queues and queues[0].state == QueueState.ACTIVE else None
+
+
+def find_own_queue(name: str, tenant_id: UUID) -> Queue | None:
+    """The tenant's own one that takes messages, with the fields that publishing needs, for who only reads it."""
+    rows = _ask(_finding_statement("name", 1), [name, _adapted(tenant_id)])
+    return next((queue for row in rows if (queue := _queue(row)).state in ROUTED_QUEUE_STATES), None)
 
 
 def _owners(by: str, tenant_id: UUID | None) -> Sequence[UUID]:
@@ -58,12 +63,19 @@ def _finding_statement(by: str, owners: int) -> str:
 
 
 def _ask(statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    with connections[router.db_for_read(Queue)].cursor() as cursor:
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(statement, values)
         return list(cursor.fetchall())
 
 
-def _queue(row: Sequence[Any]) -> Queue:
+def _adapted(value: UUID) -> UUID | str:
+    """As the database keeps it."""
+    return value if connections[DEFAULT_DB_ALIAS].features.has_native_uuid_field else value.hex
+
+
+@lru_cache(1_000)
+def _queue(row: tuple[Any, ...]) -> Queue:
+    """The same for the same row: of all that a message costs here, to make it anew each time would be a sixth."""
     given = dict(zip(_COLUMNS, row, strict=True))
     return Queue(**given | {name: _uuid(given[name]) for name in ("id", "tenant_id")})
 

@@ -107,6 +107,15 @@ def plan_deletion(queue: Queue, move_to: Queue | None = None, *, discard_letters
     return plan
 
 
+def why_not_returning(queue: Queue) -> Iterator[str]:
+    """What keeps a tenant's messages from going back to the shared queue, until somebody or something ends it: what its
+    own queue has must be handled first, and nothing may be put behind that."""
+    if pauses := [pause.what for pause in pauses_of(queue)]:
+        yield f"waits until queue {queue.name} is resumed: paused is {', '.join(pauses)}"
+    if number := _replays_into(queue):
+        yield f"waits for the end of {number} replay{'' if number == 1 else 's'} into queue {queue.name}"
+
+
 def is_main(queue: Queue) -> bool:
     """Whether it is the one that messages go to for which there is no other."""
     kind = ServiceType.TB_RULE_ENGINE.value
@@ -178,10 +187,15 @@ def _unfit(queue: Queue, successor: Queue) -> Iterator[str]:
         yield f"{successor.name} is a queue of {successor.service_type}; name one of {queue.service_type}"
 
 
-def _replays(queue: Queue) -> Iterator[str]:
+def _replays_into(queue: Queue) -> int:
+    """How many are under way."""
     under_way = Replay.objects.exclude(operation__state__in=FINAL_OPERATION_STATES)
     into = Q(target=queue) | Q(target__isnull=True, letters__queue=queue)
-    if number := under_way.filter(into).distinct().count():
+    return under_way.filter(into).distinct().count()
+
+
+def _replays(queue: Queue) -> Iterator[str]:
+    if number := _replays_into(queue):
         yield f"{number} replay{'s send' if number > 1 else ' sends'} letters to it; wait for the end, or cancel"
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final
 from uuid import UUID
 
@@ -75,11 +75,9 @@ class TopicFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedTopic:
-    """A topic's name, settings and owner: what is known without a look at its partitions. The owner is None where it
-    was not needed yet."""
+    """A topic's name and owner: what is known without a look at it. The owner is None where it was not needed yet."""
 
     name: str
-    spec: TopicSpec
     owner: TopicOwner | None
 
 
@@ -157,14 +155,19 @@ def topic_owners(names: Iterable[str] | None = None) -> TopicOwners:
     return TopicOwners(queues.filter(called))
 
 
-def list_topics(wanted: TopicFilter) -> list[ListedTopic]:
-    """All that the filter leaves, by name, with one question to the provider."""
-    found = sorted(runtime.provider().admin().topics().items())
+def list_topics(wanted: TopicFilter, behind: str = "", limit: int | None = None) -> list[ListedTopic]:
+    """Of those that the filter leaves, so many that are behind this name, in order, with one question to the provider:
+    for so many names, or where something is looked for, for those of all."""
+    admin = runtime.provider().admin()
+    if wanted == TopicFilter():
+        return [ListedTopic(name, None) for name in admin.topic_names(behind, limit)]
+    names = iter(admin.topic_names(behind))
     if not wanted.is_about_owners:
-        return [ListedTopic(name, spec, None) for name, spec in found if wanted.text.lower() in name.lower()]
+        found = (ListedTopic(name, None) for name in names if wanted.text.lower() in name.lower())
+        return list(islice(found, limit))
     owners = topic_owners()
-    listed = ((name, spec, owners.owner(name)) for name, spec in found)
-    return [ListedTopic(name, spec, owner) for name, spec, owner in listed if wanted.takes(name, owner)]
+    listed = (ListedTopic(name, owner) for name in names if wanted.takes(name, owner := owners.owner(name)))
+    return list(islice(listed, limit))
 
 
 def topics_with_figures(topics: Sequence[ListedTopic]) -> list[TopicFigures]:

@@ -14,25 +14,27 @@ _QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--logl
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """`patience_s`: how long it may take to stop, after which it is killed."""
+    """`patience_s`: how long it may take to stop, after which it is killed. `metrics_port`: at the how many-eth port
+    after that of the settings it shows Prometheus its metrics; None: it has none."""
 
     name: str
     command: tuple[str, ...]
     patience_s: float = 30.0
+    metrics_port: int | None = None
 
 
 def children(*, demo: bool = False) -> Iterator[ChildSpec]:
-    yield ChildSpec("web", (sys.executable, "manage.py", "web"))
+    yield ChildSpec("web", (sys.executable, "manage.py", "web"), metrics_port=1)
     # In a demo partitions are seen to be shared.
     for number in range(max(config().consumer_hosts, 2 if demo else 1)):
-        yield _consumer_host(f"-{number + 1}" if number else "")
+        yield replace(_consumer_host(f"-{number + 1}" if number else ""), metrics_port=2 + number)
     yield _worker("tasks", TASKS_QUEUE, "threads", 2)
     # A run that is cut short loses nothing: the next one takes up the same events.
     yield replace(_worker("spark", SPARK_QUEUE, "solo", 1), patience_s=3.0)
     yield ChildSpec("beat", (*_CELERY, "beat", "--loglevel", "WARNING"))
     if demo:
         yield ChildSpec("core-api", (sys.executable, "-m", "workers.demo.core_api"))
-        yield ChildSpec("traffic", (sys.executable, "-m", "workers.demo"))
+        yield ChildSpec("traffic", (sys.executable, "-m", "workers.demo"), metrics_port=0)
 
 
 def _consumer_host(suffix: str) -> ChildSpec:

@@ -1,4 +1,5 @@
-"""Write the whole configuration as YAML: profiles, tenants, queues and message types, without secrets."""
+"""Write the whole configuration as YAML: profiles, tenants, queues, message types, alert channels and alert rules,
+without secrets."""
 
 from typing import Any
 

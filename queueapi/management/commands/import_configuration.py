@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.configuration import ConfigurationPlan, import_configuration, plan_configuration
 from queueapi.config import config
+from queueapi.configuration.yaml_lines import Lines
 from queueapi.configuration.yaml_reading import read_yaml
 from queueapi.errors import InvalidInput
 from queuecore.errors import QueueError
@@ -26,7 +27,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         act = plan_configuration if options["dry_run"] else import_configuration
         try:
-            plan = act(SYSTEM, read_yaml(_text(options["file"]), config().rest.max_json_depth))
+            text = _text(options["file"])
+            plan = act(SYSTEM, read_yaml(text, config().rest.max_json_depth), Lines(text))
         except InvalidInput as error:
             told = error.fields.get("fields") or {}
             problems = [f"{place}: {why}" for place, reasons in told.items() for why in reasons]
@@ -35,7 +37,7 @@ class Command(BaseCommand):
             raise CommandError(error.message, returncode=2) from error
         self._tell(plan)
         if plan.problems:
-            problems = [f"{problem.place}: {problem.why}" for problem in plan.problems]
+            problems = [f"{problem.place}: {problem.told}" for problem in plan.problems]
             raise CommandError("\n".join(problems), returncode=2)
 
     def _tell(self, plan: ConfigurationPlan) -> None:

@@ -38,6 +38,13 @@ def _wrong(field: Any, value: Any) -> Iterator[str]:
     if value is None or field.read_only:
         return
     child = getattr(field, "child", None)
+    if isinstance(field, serializers.ManyRelatedField):
+        # It would take an object for its keys.
+        if isinstance(value, list):
+            yield from (remedy for each in value for remedy in _wrong(field.child_relation, each))
+        else:
+            yield f"{str(value)[:100]!r} is {_name(value)}; send a list"
+        return
     if isinstance(field, serializers.ListField) and isinstance(value, list):
         yield from (remedy for each in value for remedy in _wrong(child, each))
     elif isinstance(field, serializers.DictField) and isinstance(value, dict):

@@ -16,6 +16,7 @@ from queueapi.access.table import Resource
 from queueapi.actions.configuration import holding_configuration, import_configuration, plan_configuration
 from queueapi.config import config
 from queueapi.configuration.sections import FORMAT
+from queueapi.configuration.yaml_lines import Lines
 from queueapi.configuration.yaml_reading import UnreadableYaml, read_yaml
 from queueapi.configuration.yaml_writing import write_yaml
 from queueapi.rest.actors import actor_of
@@ -27,8 +28,10 @@ from queueapi.rest.v1.problem_schema import refusals
 from queueapi.selectors.configuration import configuration, hidden_versions
 
 YAML: Final = "application/yaml"
+_ENCODING: Final = "utf-8-sig"
 _REFUSED: Final = {
-    400: "`invalid_input`: nothing was changed; `errors` has every problem under its place, as `queues[3].partitions`. "
+    400: "`invalid_input`: nothing was changed; `errors` has every problem under its place, as `queues[3].partitions`, "
+    "and begins with the line where the document is YAML. "
     "`parse_error`: this is no YAML or JSON; `detail` names the line."
 }
 _EXAMPLE: Final = OpenApiExample(
@@ -63,7 +66,7 @@ class BoundedYamlParser(BaseParser):
     ) -> Any:
         data: bytes = (parser_context or {})["request"].body
         try:
-            return read_yaml(data.decode("utf-8-sig"), config().rest.max_json_depth)
+            return read_yaml(data.decode(_ENCODING), config().rest.max_json_depth)
         except UnicodeDecodeError as error:
             raise ParseError(f"this is not UTF-8, at byte {error.start}") from error
         except UnreadableYaml as error:
@@ -78,6 +81,10 @@ class ConfigurationSerializer(serializers.Serializer[Any]):
     tenants = serializers.ListField(child=serializers.DictField(), help_text="By name, with their quotas and state.")
     queues = serializers.ListField(child=serializers.DictField(), help_text="By their tenants' names and their own.")
     message_types = serializers.ListField(child=serializers.DictField(), help_text="By name, with their topics.")
+    alert_channels = serializers.ListField(child=serializers.DictField(), help_text="By name.")
+    alert_rules = serializers.ListField(
+        child=serializers.DictField(), help_text="By name, with the names of what they are for and of whom they tell."
+    )
 
     @staticmethod
     def tagged_beside() -> Any:
@@ -85,18 +92,21 @@ class ConfigurationSerializer(serializers.Serializer[Any]):
 
 
 class GivenConfigurationSerializer(ConfigurationSerializer):
-    """What an import takes: a section that is left out stays as it is, and so does a key."""
+    """What an import takes: a section that is left out stays as it is, and so does a key. One with nothing below its
+    name, as YAML allows, is as if it were left out."""
 
     def get_fields(self) -> Any:
         fields = super().get_fields()
         for name, field in fields.items():
             field.required = name == "format"
+            field.allow_null = name != "format"
         return fields
 
 
 class ProblemOfEntrySerializer(serializers.Serializer[Any]):
     place = serializers.CharField(help_text="In the document, as `queues[3].partitions`.")
     why = serializers.CharField(help_text="What stands in the way, and what to do.")
+    line = serializers.IntegerField(allow_null=True, help_text="Of the document, where it is YAML.")
 
 
 class ConfigurationPlanSerializer(ChangePlanSerializer):
@@ -146,4 +156,7 @@ class ConfigurationView(Conventional):
         this is no PUT. Answers with what was done; with `dry_run`, with what would be, and all that stands in the way.
         """
         act = plan_configuration if is_dry_run(request) else import_configuration
-        return Response(dict(ConfigurationPlanSerializer(act(actor_of(request), request.data)).data))
+        document, lines = request.data, None
+        if request.content_type.lower().startswith(YAML):
+            lines = Lines(request.body.decode(_ENCODING))
+        return Response(dict(ConfigurationPlanSerializer(act(actor_of(request), document, lines)).data))

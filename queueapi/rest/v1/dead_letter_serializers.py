@@ -7,10 +7,18 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterGroup, LedgerEntry, QuarantinedLetter
+from queueapi.models import (
+    DeadLetter,
+    DeadLetterEdit,
+    DeadLetterGroup,
+    DeadLetterTrend,
+    LedgerEntry,
+    QuarantinedLetter,
+)
 from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.conventions.dry_runs import ChangePlanSerializer
 from queueapi.rest.permissions import requester_of
+from queueapi.rest.v1.histories import HistorySerializer
 from queueapi.rest.v1.selections import SelectionSerializer
 from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_groups import last_replay, tenants_hit
@@ -124,6 +132,17 @@ class GroupSerializer(GroupLineSerializer):
     def get_last_replay(self, group: DeadLetterGroup) -> Any:
         outcome = last_replay(group)
         return outcome and ReplayOutcomeSerializer(outcome).data
+
+
+class LetterPointSerializer(serializers.ModelSerializer[DeadLetterTrend]):
+    class Meta:
+        model = DeadLetterTrend
+        fields = ["at", "letters"]
+        extra_kwargs = {"at": {"help_text": "When the hour began."}}
+
+
+class LetterHistorySerializer(HistorySerializer):
+    points = LetterPointSerializer(many=True)
 
 
 class QuarantinedSerializer(serializers.ModelSerializer[QuarantinedLetter]):

@@ -36,10 +36,12 @@ from queueapi.rest.conventions.views import Conventional
 from queueapi.rest.permissions import Access, requester_of
 from queueapi.rest.tenancy import OnlyVisible, seen_by
 from queueapi.rest.v1 import dead_letter_serializers as wire
+from queueapi.rest.v1.histories import HourQuerySerializer, asked_time
 from queueapi.rest.v1.replay_serializers import ReplayPlanSerializer
 from queueapi.rest.v1.selections import FILTER_PARAMETERS, filter_in
 from queueapi.rest.v1.serializers import OperationSerializer
 from queueapi.selectors.dead_letters import letters_for_lists
+from queueapi.selectors.histories import letter_history
 from queueapi.selectors.letter_filter import LetterFilter, Selection
 from queueapi.selectors.replay_plans import plan_replay
 
@@ -201,6 +203,17 @@ class DeadLetterGroupViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelVi
     @extend_schema(parameters=[OpenApiParameter("text", str)])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().list(request, *args, **kwargs)
+
+    @extend_schema(
+        summary="Show how many letters of a group came when",
+        parameters=[HourQuerySerializer],
+        responses=wire.LetterHistorySerializer,
+    )
+    @action(detail=True, pagination_class=None, filter_backends=[])
+    def trend(self, request: Request, **_: Any) -> Response:
+        """By the hour, as the pipeline counted them. An hour without any is left out."""
+        group, asked = self.get_object(), asked_time(request, HourQuerySerializer)
+        return Response(dict(wire.LetterHistorySerializer(asked.told(seen_by(self, letter_history(group)))).data))
 
     @extend_schema(request=wire.NoteSerializer, responses=wire.GroupLineSerializer)
     @action(detail=True, methods=["post"])

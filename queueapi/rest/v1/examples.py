@@ -29,6 +29,11 @@ BODIES: Final[Mapping[str, Any]] = {
     "NewUser": {"name": "eve", "password": "correct horse battery", "role": "tenant_admin", "tenant": _TENANT},
     "Password": {"password": "correct horse battery"},
     "Role": {"role": "auditor"},
+    "Acknowledgement": {"note": "looking at it; ticket 4711"},
+    "AlertSilence": {"until": "2026-03-14T18:00:00Z", "reason": "billing is being upgraded"},
+    "SilenceCreation": {"queue": _ENTITY, "until": "2026-03-14T18:00:00Z", "reason": "billing is being upgraded"},
+    "PatchedRuleChange": {"threshold": 20000, "resolve_at": 15000},
+    "PatchedChannelChange": {"enabled": False},
 }
 # Of what is no JSON.
 _STREAMS: Final = {

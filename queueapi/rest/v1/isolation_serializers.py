@@ -12,6 +12,8 @@ from queueapi.names import unknown_name
 from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.conventions.types import Typed
 from queueapi.rest.permissions import requester_of
+from queueapi.rest.tenancy import is_told_details
+from queueapi.selectors.isolation_words import error_of, waits_for
 
 _LONGEST_REASON = 500
 
@@ -104,6 +106,9 @@ class IsolationRequestSerializer(serializers.ModelSerializer[IsolationRequest]):
     waits_for = serializers.SerializerMethodField(
         help_text="What its operation does or waits for at the moment; empty: nothing is under way."
     )
+    is_cancelled = serializers.BooleanField(
+        read_only=True, help_text="Whether one that is `failed` was cancelled, and nothing went wrong."
+    )
     cut = serializers.SerializerMethodField(
         help_text="Where shared partitions ended when the last message of the tenant had come there."
     )
@@ -112,16 +117,17 @@ class IsolationRequestSerializer(serializers.ModelSerializer[IsolationRequest]):
         model = IsolationRequest
         fields = [
             "id", "tenant", "tenant_name", "state", "queues", "reason", "requested_by_name", "created_at",
-            "decided_by_name", "decided_at", "decision", "operation", "waits_for", "cut", "error", "comments",
-            "version",
+            "decided_by_name", "decided_at", "decision", "operation", "waits_for", "cut", "error",
+            "is_cancelled", "comments", "version",
         ]  # fmt: skip
         read_only_fields = fields
 
+    def to_representation(self, instance: IsolationRequest) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        return shown | {"error": error_of(instance, is_detailed=is_told_details(self.context))}
+
     def get_waits_for(self, request: IsolationRequest) -> str:
-        operation = request.operation
-        if operation is None or operation.state_choice.is_final:
-            return ""
-        return getattr(request, "last_line", None) or "a worker, to begin"
+        return waits_for(request, is_detailed=is_told_details(self.context))
 
     @extend_schema_field(CutSerializer(many=True))
     def get_cut(self, request: IsolationRequest) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ from queueapi.rest.v1 import queue_serializers as shapes
 from queueapi.rest.v1.messages import ENCODE_AS, MessageRoutes, encoding_form
 from queueapi.rest.v1.paths import AS_TENANT, FoundByText, queue_of_path
 from queueapi.rest.v1.problem_schema import refusals
+from queueapi.rest.v1.queue_figures import QueueFigures
 from queueapi.rest.v1.queue_life import QueueLife, accepted
 from queueapi.rest.v1.serializers import OperationSerializer, PublishedSerializer, PublishSerializer
 from queueapi.selectors.consumers import consumers_of
@@ -41,13 +42,17 @@ _REFUSED: Final = {
 
 
 class QueueViewSet(
-    Conventional, FoundByText, MessageRoutes, OnlyVisible, QueueLife, viewsets.ReadOnlyModelViewSet[Queue]
+    Conventional, FoundByText, MessageRoutes, OnlyVisible, QueueFigures, QueueLife, viewsets.ReadOnlyModelViewSet[Queue]
 ):
     """A queue in a path is its id, or its name whatever its case: of the caller's own tenant, or of that which
     `tenant=` names, then of the system."""
 
     access = Access(
         Resource.QUEUES,
+        lag=Need(READ, Resource.LAG),
+        lag_history=Need(READ, Resource.LAG),
+        processing=Need(READ, Resource.LAG),
+        heat=Need(READ, Resource.LAG),
         messages=Need(WRITE, Resource.MESSAGES, is_shared=True),
         batch=Need(WRITE, Resource.MESSAGES, is_shared=True),
         browse_messages=Need(READ, Resource.MESSAGES),
@@ -70,7 +75,7 @@ class QueueViewSet(
     queryset = Queue.objects.select_related("tenant", "operation", "successor").prefetch_related("pauses")
     serializer_class = shapes.QueueSerializer
     pagination_class = pagination.ByName
-    also_things = ("message",)
+    also_things = ("message", "lag", "heat")
     filterset_fields = ["tenant", "service_type", "state"]
     lookup_url_kwarg = "queue"
     lookup_value_regex = "[^/]+"

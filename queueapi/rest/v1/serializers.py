@@ -6,9 +6,10 @@ from typing import Any
 
 from rest_framework import serializers
 
-from queueapi.models import LagCurrent, Operation, Tenant
+from queueapi.models import Operation, Tenant
 from queueapi.rest.conventions.bodies import StrictSerializer
-from queueapi.rest.tenancy import VisibleField
+from queueapi.rest.tenancy import VisibleField, is_told_details
+from queueapi.selectors.isolation_words import error_of_operation
 
 
 class PublishSerializer(StrictSerializer):
@@ -48,11 +49,6 @@ class OperationSerializer(serializers.ModelSerializer[Operation]):
             "started_at", "finished_at",
         ]  # fmt: skip
 
-
-class LagSerializer(serializers.ModelSerializer[LagCurrent]):
-    class Meta:
-        model = LagCurrent
-        fields = [
-            "queue", "partition", "topic", "consumer_group", "end_offset", "committed_offset", "lag_messages",
-            "produced_per_s", "consumed_per_s", "as_of",
-        ]  # fmt: skip
+    def to_representation(self, instance: Operation) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        return shown | {"error": error_of_operation(instance, is_detailed=is_told_details(self.context))}

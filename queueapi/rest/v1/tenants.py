@@ -154,8 +154,8 @@ class TenantViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[Ten
         given.is_valid(raise_exception=True)
         asked = given.validated_data
         made = isolate_tenant(actor_of(request), tenant, asked["queues"], asked["reason"])
-        told = IsolationRequestSerializer(isolation_requests().get(pk=made.pk)).data
-        return Response(told, status=status.HTTP_202_ACCEPTED)
+        told = IsolationRequestSerializer(isolation_requests().get(pk=made.pk), context=self.get_serializer_context())
+        return Response(told.data, status=status.HTTP_202_ACCEPTED)
 
     def _told(self, tenant: Tenant) -> Any:
         return self.get_serializer(tenants_with_counts().get(pk=tenant.pk)).data

@@ -10,7 +10,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from queueapi.access.table import READ, SCOPES, Resource
+from queueapi.access.table import SCOPES, Resource
 from queueapi.actions.tokens import LIFETIME, create_token, revoke_token
 from queueapi.choices import Role
 from queueapi.models import ApiToken, Tenant
@@ -20,7 +20,8 @@ from queueapi.rest.conventions.dry_runs import rehearsed
 from queueapi.rest.conventions.idempotency import answers_with_a_secret
 from queueapi.rest.conventions.views import Conventional
 from queueapi.rest.permissions import Access, requester_of
-from queueapi.rest.tenancy import VisibleField, seen_by
+from queueapi.rest.tenancy import VisibleField
+from queueapi.selectors.tokens import tokens_seen_by
 
 
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
@@ -70,12 +71,10 @@ class TokenViewSet(Conventional, viewsets.ReadOnlyModelViewSet[ApiToken]):
     filterset_fields = {"revoked_at": ["isnull"], "tenant": ["exact"], "created_by__username": ["exact"]}
 
     def get_queryset(self) -> QuerySet[ApiToken]:
-        tokens = seen_by(self, super().get_queryset())
+        tokens = super().get_queryset()
         if getattr(self, "swagger_fake_view", False):
             return tokens
-        asking = requester_of(self.request)
-        sees_others = asking.tenant_id is not None or asking.may(READ, Resource.USERS)
-        return tokens if sees_others else tokens.filter(created_by=asking.user_id)
+        return tokens_seen_by(requester_of(self.request), tokens)
 
     @extend_schema(request=NewTokenSerializer, responses={201: MadeTokenSerializer}, summary="Make a token")
     @rehearsed

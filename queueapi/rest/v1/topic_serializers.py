@@ -8,11 +8,11 @@ from rest_framework import serializers
 from queueapi.selectors.topics import TopicFilter, TopicKind
 from queuecore.providers.base import FOR_EVER
 
-_KINDS = [(kind.value, kind.value) for kind in TopicKind]
+TOPIC_KINDS = [(kind.value, kind.value) for kind in TopicKind]
 
 
 class TopicQuerySerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=_KINDS, required=False, help_text="What it holds.")
+    kind = serializers.ChoiceField(choices=TOPIC_KINDS, required=False, help_text="What it holds.")
     queue = serializers.CharField(required=False, help_text="Its queue's id, or name in any case.")
     tenant = serializers.UUIDField(required=False, help_text="The id of the tenant whose queue it is of.")
     text = serializers.CharField(required=False, help_text="Part of its name, in any case.")
@@ -32,7 +32,7 @@ class TopicSerializer(serializers.Serializer[Any]):
     """What is `null` nobody could tell: a partition without a leader, or a provider that does not measure."""
 
     name = serializers.CharField()
-    kind = serializers.ChoiceField(source="owner.kind", choices=_KINDS)
+    kind = serializers.ChoiceField(source="owner.kind", choices=TOPIC_KINDS)
     queues = TopicQueueSerializer(source="owner.queues", many=True, help_text="Several may share one for dead letters.")
     tenant = serializers.UUIDField(source="owner.tenant_id", allow_null=True)
     partitions = serializers.IntegerField(source="spec.partitions")

@@ -1,5 +1,6 @@
 """Topics over REST: what the provider has, and whose it is."""
 
+from functools import partial
 from typing import Any, Final
 
 from django.http import Http404
@@ -10,7 +11,7 @@ from rest_framework.response import Response
 
 from queueapi.access.table import Resource
 from queueapi.rest.conventions.views import Conventional
-from queueapi.rest.named_pages import PAGE_PARAMETERS, page_of, paged
+from queueapi.rest.named_pages import PAGE_PARAMETERS, page_found, paged
 from queueapi.rest.permissions import Access
 from queueapi.rest.v1 import topic_serializers as wire
 from queueapi.rest.v1.paths import FoundByText
@@ -21,7 +22,7 @@ _ASKED: Final = {400: "`invalid_input`: see `errors`.", 404: "`not_found`: the c
 
 
 class TopicViewSet(Conventional, FoundByText, viewsets.ViewSet):
-    """By name. A page asks the provider twice, however many topics it has and there are."""
+    """By name. A page asks the provider twice, for its names and for what has these, however many topics there are."""
 
     access = Access(Resource.TOPICS)
     lookup_url_kwarg = "topic"
@@ -39,7 +40,7 @@ class TopicViewSet(Conventional, FoundByText, viewsets.ViewSet):
         the provider has."""
         query = wire.TopicQuerySerializer(data=request.query_params.dict())
         query.is_valid(raise_exception=True)
-        page, following = page_of(request, list_topics(query.filter()))
+        page, following = page_found(request, partial(list_topics, query.filter()))
         return paged(following, wire.TopicSerializer(topics_with_figures(page), many=True).data)
 
     @extend_schema(

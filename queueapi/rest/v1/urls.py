@@ -4,14 +4,20 @@ from rest_framework.routers import DefaultRouter
 
 from queueapi.rest import security_schemes  # noqa: F401 tells the documentation
 from queueapi.rest.v1 import views
+from queueapi.rest.v1.alert_channels import AlertChannelViewSet
+from queueapi.rest.v1.alert_rules import AlertRuleViewSet
+from queueapi.rest.v1.alerts import AlertViewSet, SilenceViewSet
 from queueapi.rest.v1.audit import AuditViewSet
 from queueapi.rest.v1.cluster import PartitionViewSet, ServiceViewSet
 from queueapi.rest.v1.configuration import ConfigurationView
 from queueapi.rest.v1.dead_letters import DeadLetterGroupViewSet, DeadLetterViewSet, QuarantinedLetterViewSet
 from queueapi.rest.v1.groups import GroupViewSet
 from queueapi.rest.v1.isolation import IsolationRequestViewSet
+from queueapi.rest.v1.lag import LagViewSet, QueueLagViewSet
 from queueapi.rest.v1.me import MeView, OwnPasswordView
 from queueapi.rest.v1.message_types import MessageTypeViewSet
+from queueapi.rest.v1.pending_requests import PendingRequestViewSet, RequestHistoryViewSet
+from queueapi.rest.v1.pipeline import BackfillsView, PipelineView
 from queueapi.rest.v1.queues import QueueViewSet
 from queueapi.rest.v1.rebalances import RebalanceViewSet
 from queueapi.rest.v1.replays import ReplayViewSet
@@ -20,6 +26,7 @@ from queueapi.rest.v1.tenant_profiles import TenantProfileViewSet
 from queueapi.rest.v1.tenants import TenantViewSet
 from queueapi.rest.v1.tokens import TokenViewSet
 from queueapi.rest.v1.topics import TopicViewSet
+from queueapi.rest.v1.usage import UsageTotalViewSet, UsageViewSet
 from queueapi.rest.v1.users import UserViewSet
 from queueapi.rest.v1.version import VersionView
 
@@ -35,7 +42,17 @@ router.register("dead-letters", DeadLetterViewSet)
 router.register("dead-letter-groups", DeadLetterGroupViewSet)
 router.register("replays", ReplayViewSet)
 router.register("operations", views.OperationViewSet)
-router.register("lag", views.LagViewSet)
+# Before what has ids, as above.
+router.register("lag/queues", QueueLagViewSet, basename="queuelag")
+router.register("lag", LagViewSet)
+router.register("pending-requests/history", RequestHistoryViewSet)
+router.register("pending-requests", PendingRequestViewSet)
+router.register("usage/totals", UsageTotalViewSet, basename="usagetotal")
+router.register("usage", UsageViewSet)
+router.register("alerts", AlertViewSet)
+router.register("alert-rules", AlertRuleViewSet)
+router.register("alert-channels", AlertChannelViewSet)
+router.register("silences", SilenceViewSet)
 router.register("services", ServiceViewSet)
 router.register("partitions", PartitionViewSet)
 router.register("rebalances", RebalanceViewSet)
@@ -50,6 +67,8 @@ urlpatterns = [
     path("", include(router.urls)),
     path("me", MeView.as_view(), name="me"),
     path("me/password", OwnPasswordView.as_view(), name="own-password"),
+    path("pipeline", PipelineView.as_view(), name="pipeline"),
+    path("pipeline/back-fills", BackfillsView.as_view(), name="pipeline-back-fills"),
     path("routing", RoutingView.as_view(), name="routing"),
     path("version", VersionView.as_view(), name="version"),
     path("configuration", ConfigurationView.as_view(), name="configuration"),

@@ -10,8 +10,7 @@ from rest_framework.response import Response
 
 from queueapi.access.table import OPERATE, Resource
 from queueapi.actions.operations import cancel_operation, pause_operation, resume_operation
-from queueapi.models import LagCurrent, Operation
-from queueapi.rest import pagination
+from queueapi.models import Operation
 from queueapi.rest.actors import actor_of
 from queueapi.rest.conventions.dry_runs import rehearsed
 from queueapi.rest.conventions.views import Conventional
@@ -56,15 +55,3 @@ class OperationViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[
         """Let it go on where it stopped."""
         operation = resume_operation(actor_of(request), self.get_object().id)
         return Response(serializers.OperationSerializer(operation).data, status=status.HTTP_202_ACCEPTED)
-
-
-class LagViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[LagCurrent]):
-    access = Access(Resource.LAG)
-    summaries = {
-        "list": "List how far consumers lag",
-        "retrieve": "Show how far one partition's consumers lag",
-    }
-    queryset = LagCurrent.objects.all()
-    serializer_class = serializers.LagSerializer
-    pagination_class = pagination.ByPartition
-    filterset_fields = ["queue"]

@@ -1,0 +1,278 @@
+"""What alert rules look at, read from the summaries: a few queries, however many queues and partitions there are."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from math import ceil
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Sum
+
+from queueapi.alerting.metrics import SubjectKind, number
+from queueapi.alerting.values import Figures, Observation, Subject
+from queueapi.choices import CONSUMED_QUEUE_STATES, AlertMetric, LagStatus
+from queueapi.cluster.models import ServiceInstance
+from queueapi.models import (
+    DeadLetterGroup,
+    DeadLetterTrend,
+    LagCurrent,
+    Pause,
+    PipelineStanding,
+    ProcessingMinute,
+    Queue,
+    RequestCurrent,
+    Tenant,
+)
+from queueapi.models.pause import SYSTEM_ACTOR
+from queueapi.selectors.freshness import STALE_AFTER, Freshness, pipeline_freshness
+from queuecore.topics import SYSTEM_TENANT
+
+ERROR_WINDOW: Final = timedelta(minutes=5)
+# Of fewer attempts no rate is told: one that failed of two is no half.
+LEAST_ATTEMPTS: Final = 20
+LOSSES_REMEMBERED: Final = timedelta(hours=1)
+
+_HOUR: Final = timedelta(hours=1)
+_STUCK: Final = (LagStatus.STOP, LagStatus.STALL)
+_LONGEST_DETAIL: Final = 400
+_NAMED: Final = 3
+
+
+def figures_for(metrics: Collection[AlertMetric], now: datetime) -> dict[AlertMetric, Figures]:
+    """Of these metrics all that is known now."""
+    reading = _Reading(now)
+    return {metric: _READ[metric](reading) for metric in metrics}
+
+
+class _Told(NamedTuple):
+    """What is known of a subject, as `Observation` has it. Without a value nothing is; without a time it is of now."""
+
+    value: float | None
+    detail: str = ""
+    as_of: datetime | None = None
+    is_at_least: bool = False
+
+
+@dataclass
+class _Reading:
+    """What is read once, and used by several metrics."""
+
+    now: datetime
+
+    @property
+    def fresh_since(self) -> datetime:
+        return self.now - STALE_AFTER
+
+    @cached_property
+    def freshness(self) -> Freshness:
+        return pipeline_freshness()
+
+    @cached_property
+    def subjects(self) -> dict[UUID, Subject]:
+        rows = Queue.objects.order_by().values_list("id", "name", "tenant_id")
+        return {
+            queue: Subject(SubjectKind.QUEUE, name, str(queue), None if tenant == SYSTEM_TENANT else tenant)
+            for queue, name, tenant in rows
+        }
+
+    @cached_property
+    def lag(self) -> list[Mapping[str, Any]]:
+        """By queue, of the partitions that are sampled: one without a leader may not be for hours."""
+        fresh = Q(as_of__gte=self.fresh_since)
+        return list(
+            LagCurrent.objects.order_by()
+            .values("queue_id")
+            .annotate(
+                messages=Sum("lag_messages", filter=fresh),
+                seconds=Max("lag_seconds", filter=fresh),
+                oldest=Min("as_of", filter=fresh),
+                newest=Max("as_of"),
+                partitions=Count("pk"),
+                sampled=Count("pk", filter=fresh),
+            )
+        )
+
+    @cached_property
+    def lag_as_of(self) -> datetime | None:
+        return max((row["newest"] for row in self.lag), default=None)
+
+    @cached_property
+    def requests(self) -> dict[str, list[RequestCurrent]]:
+        """By topic. Of an instance that is silent while others are heard of, nobody asks any more."""
+        by_topic: dict[str, list[RequestCurrent]] = {}
+        newest = self.freshness.as_of
+        for row in RequestCurrent.objects.defer("lag_buckets"):
+            if newest is None or newest - row.as_of <= STALE_AFTER:
+                by_topic.setdefault(row.request_topic, []).append(row)
+        return by_topic
+
+    def of_queues(self, as_of: datetime | None, told: Mapping[UUID, _Told]) -> Figures:
+        made = (self.observed(self.subjects[queue], one) for queue, one in told.items() if queue in self.subjects)
+        return Figures(as_of, {one.subject.key: one for one in made})
+
+    def of_every_queue(self, as_of: datetime | None, told: Mapping[UUID, _Told]) -> Figures:
+        """A queue of which nothing is told has nothing of it, and is still there."""
+        return self.of_queues(as_of, {**dict.fromkeys(self.subjects, _Told(0)), **told})
+
+    def of_lag(self, value_of: Callable[[Mapping[str, Any]], float | None], said: Mapping[UUID, str]) -> Figures:
+        """What is known of the partitions that are sampled is the least there is of all."""
+        told = {}
+        for row in self.lag:
+            queue, missing = row["queue_id"], row["partitions"] - row["sampled"]
+            unsampled = f"{missing:,} of its partitions are not sampled" if missing else ""
+            detail = "; ".join(filter(None, (said.get(queue, ""), unsampled)))
+            value = value_of(row) if row["sampled"] else None
+            told[queue] = _Told(value, detail, row["oldest"], is_at_least=missing > 0)
+        return self.of_queues(self.lag_as_of, told)
+
+    def observed(self, subject: Subject, told: _Told) -> Observation:
+        value, detail, as_of, is_at_least = told
+        return Observation(subject, value or 0, as_of or self.now, detail, value is not None, is_at_least)
+
+    def alone(self, kind: SubjectKind, name: str, value: float, detail: str = "") -> Figures:
+        one = Observation(Subject(kind, name), value, self.now, detail[:_LONGEST_DETAIL])
+        return Figures(self.now, {one.subject.key: one})
+
+
+def _lag_messages(reading: _Reading) -> Figures:
+    return reading.of_lag(lambda row: row["messages"], {})
+
+
+def _lag_seconds(reading: _Reading) -> Figures:
+    """Where nothing waits, nobody is behind."""
+    return reading.of_lag(lambda row: row["seconds"] if row["messages"] else 0.0, {})
+
+
+def _stalled_partitions(reading: _Reading) -> Figures:
+    """With what is said of the first of them. What stands still because somebody wants it to is none of them."""
+    paused = Pause.objects.filter(queue=OuterRef("queue"), tenant=None).exclude(paused_by=SYSTEM_ACTOR)
+    wanted = Exists(paused.filter(Q(partition=None) | Q(partition=OuterRef("partition"))))
+    stuck = LagCurrent.objects.filter(
+        ~wanted, status__in=_STUCK, as_of__gte=reading.fresh_since, queue__state__in=CONSUMED_QUEUE_STATES
+    )
+    said = list(stuck.order_by("-partition").values_list("queue_id", "reason"))
+    counts = Counter(queue for queue, _ in said)
+    return reading.of_lag(lambda row: counts[row["queue_id"]], dict(said))
+
+
+def _error_rate(reading: _Reading) -> Figures:
+    """Of all attempts those that failed, whatever became of their messages. None that failed is no rate of few."""
+    rows = (
+        ProcessingMinute.objects.filter(at__gte=reading.now - ERROR_WINDOW)
+        .order_by()
+        .values("queue_id")
+        .annotate(handled=Sum("handled"), errors=Sum(F("failed") + F("timed_out")))
+    )
+    told = {row["queue_id"]: _rate(row["errors"], row["handled"] + row["errors"]) for row in rows}
+    return reading.of_every_queue(reading.freshness.as_of, told)
+
+
+def _rate(errors: int, attempts: int) -> _Told:
+    if not errors:
+        return _Told(0)
+    rate = 100 * errors / attempts if attempts >= LEAST_ATTEMPTS else None
+    return _Told(rate, f"{errors:,} of {attempts:,} attempts within {ERROR_WINDOW.seconds // 60} min")
+
+
+def _new_letters(reading: _Reading) -> Figures:
+    """Of the last sixty minutes: of the hour before, what part of it still counts."""
+    hour = reading.now.replace(minute=0, second=0, microsecond=0)
+    rows = (
+        DeadLetterTrend.objects.filter(at__gte=hour - _HOUR)
+        .order_by()
+        .values("queue_id")
+        .annotate(before=Sum("letters", filter=Q(at__lt=hour)), since=Sum("letters", filter=Q(at__gte=hour)))
+    )
+    part = 1 - (reading.now - hour) / _HOUR
+    told = {row["queue_id"]: _Told((row["since"] or 0) + round((row["before"] or 0) * part)) for row in rows}
+    return reading.of_every_queue(reading.freshness.as_of, told)
+
+
+def _open_letters(reading: _Reading) -> Figures:
+    groups = DeadLetterGroup.objects.filter(open_letters__gt=0).order_by().values("queue_id")
+    rows = groups.annotate(letters=Sum("open_letters"), errors=Count("pk"))
+    told = {row["queue_id"]: _Told(row["letters"], f"{row['errors']:,} kinds of errors") for row in rows}
+    return reading.of_every_queue(reading.now, told)
+
+
+def _pending_requests(reading: _Reading) -> Figures:
+    return _of_topics(reading, _most_pending)
+
+
+def _request_timeouts(reading: _Reading) -> Figures:
+    return _of_topics(reading, lambda rows: _Told(sum(row.timed_out for row in rows), f"{len(rows)} instances ask"))
+
+
+def _response_lag(reading: _Reading) -> Figures:
+    return _of_topics(reading, _slowest)
+
+
+def _most_pending(rows: list[RequestCurrent]) -> _Told:
+    """Each instance has its own limit."""
+    worst = max(rows, key=lambda row: row.pending)
+    return _Told(worst.pending, f"those of {worst.service_id}, of at most {worst.pending_limit:,}")
+
+
+def _slowest(rows: list[RequestCurrent]) -> _Told:
+    """Who asks and hears nothing at all waits for longer than anybody knows."""
+    worst = max(rows, key=lambda row: row.lag_p99_ms or 0)
+    unanswered = any(row.lag_p99_ms is None and (row.pending or row.timed_out) for row in rows)
+    return _Told(worst.lag_p99_ms or 0, f"those to {worst.service_id}", is_at_least=unanswered)
+
+
+def _of_topics(reading: _Reading, told_of: Callable[[list[RequestCurrent]], _Told]) -> Figures:
+    found = {}
+    for topic, rows in reading.requests.items():
+        subject = Subject(SubjectKind.REQUESTS, topic, topic)
+        told = told_of(rows)._replace(as_of=min(row.as_of for row in rows))
+        found[subject.key] = reading.observed(subject, told)
+    return Figures(reading.freshness.as_of, found)
+
+
+def _lease_losses(reading: _Reading) -> Figures:
+    lost = ServiceInstance.objects.filter(is_lost=True, gone_at__gte=reading.now - LOSSES_REMEMBERED)
+    names = list(lost.order_by("-gone_at").values_list("service_id", flat=True))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return reading.alone(SubjectKind.CLUSTER, "the cluster", len(names), ", ".join(names[:_NAMED]) + more)
+
+
+def _pipeline_late(reading: _Reading) -> Figures:
+    """How old the figures are, or since when there could have been some."""
+    standing = PipelineStanding.objects.first()
+    succeeded_at = None if standing is None else standing.succeeded_at
+    known = [at for at in (reading.freshness.as_of, reading.lag_as_of, succeeded_at) if at is not None]
+    since = min(known, default=None) or _installed_at()
+    if since is None:
+        return Figures(reading.now)
+    age_s = max(0.0, (reading.now - since).total_seconds())
+    return reading.alone(SubjectKind.PIPELINE, "the pipeline", ceil(age_s), _why_late(standing))
+
+
+def _why_late(standing: PipelineStanding | None) -> str:
+    if standing is None:
+        return "it never ran; see whether its worker does"
+    if standing.error:
+        return f"the last {number(standing.failed_runs)} runs failed, {standing.error}"
+    return "see whether its worker runs, and samples come"
+
+
+def _installed_at() -> datetime | None:
+    return Tenant.objects.filter(pk=SYSTEM_TENANT).values_list("created_at", flat=True).first()
+
+
+_READ: Final[Mapping[AlertMetric, Callable[[_Reading], Figures]]] = {
+    AlertMetric.LAG_MESSAGES: _lag_messages,
+    AlertMetric.LAG_SECONDS: _lag_seconds,
+    AlertMetric.STALLED_PARTITIONS: _stalled_partitions,
+    AlertMetric.ERROR_RATE: _error_rate,
+    AlertMetric.NEW_LETTERS: _new_letters,
+    AlertMetric.OPEN_LETTERS: _open_letters,
+    AlertMetric.PENDING_REQUESTS: _pending_requests,
+    AlertMetric.REQUEST_TIMEOUTS: _request_timeouts,
+    AlertMetric.RESPONSE_LAG: _response_lag,
+    AlertMetric.LEASE_LOSSES: _lease_losses,
+    AlertMetric.PIPELINE_LATE: _pipeline_late,
+}

@@ -1,0 +1,74 @@
+"""Requests of all service instances together."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import Count, Max, QuerySet, Sum
+
+from queueapi.models import RequestCurrent, RequestStats
+from queueapi.selectors.freshness import STALE_AFTER
+from queuecore.requests import LAG_BOUNDS_MS
+
+_COUNTED: Final = (
+    *("pending", "pending_memory_bytes", "sent", "answered", "failed", "timed_out", "not_stored", "cancelled"),
+    *("refused", "late", "orphans"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTotals:
+    """services   how many report, each for the topics it asks
+    counts        of all of them together, by the names that each has
+    as_of         the newest sample. Who has not been heard of for a minute before is gone, and counts no more
+    """
+
+    services: int
+    counts: dict[str, int]
+    oldest_pending_ms: int
+    slowest_p99_ms: float | None
+    as_of: datetime | None
+
+
+def request_totals() -> RequestTotals:
+    """As of the newest sample."""
+    return request_totals_as_of(RequestCurrent.objects.aggregate(as_of=Max("as_of"))["as_of"])
+
+
+def request_totals_as_of(as_of: datetime | None) -> RequestTotals:
+    """For who knows when the newest of all samples was; None: there are none yet."""
+    rows = RequestCurrent.objects.filter(as_of__gte=as_of - STALE_AFTER) if as_of else RequestCurrent.objects.none()
+    sums: dict[str, Any] = {name: Sum(name, default=0) for name in _COUNTED}
+    found = rows.aggregate(
+        services=Count("service_id", distinct=True),
+        oldest=Max("oldest_pending_ms", default=0),
+        slowest=Max("lag_p99_ms"),
+        newest=Max("as_of"),
+        **sums,
+    )
+    counts = {name: found[name] for name in _COUNTED}
+    return RequestTotals(found["services"], counts, found["oldest"], found["slowest"], found["newest"])
+
+
+def answer_times(as_of: datetime | None) -> list[int]:
+    """How many answers of the minute before took up to each bound of `queuecore.requests.LAG_BOUNDS_MS`, and longer."""
+    counts = [0] * (len(LAG_BOUNDS_MS) + 1)
+    rows = RequestCurrent.objects.filter(as_of__gte=as_of - STALE_AFTER) if as_of else RequestCurrent.objects.none()
+    for buckets in rows.values_list("lag_buckets", flat=True):
+        for index, count in enumerate(buckets[: len(counts)]):
+            counts[index] += count
+    return counts
+
+
+def waiting_ages(as_of: datetime | None) -> list[tuple[int, int]]:
+    """For how long the oldest request of each service and topic has waited, in ms, and how many wait there. Those of
+    which none waits are left out."""
+    rows = RequestCurrent.objects.filter(as_of__gte=as_of - STALE_AFTER) if as_of else RequestCurrent.objects.none()
+    return list(rows.filter(pending__gt=0).order_by().values_list("oldest_pending_ms", "pending"))
+
+
+def request_minutes(begin: datetime, end: datetime) -> QuerySet[Any, Any]:
+    """By minute, all services together: when it began, what was pending, what timed out, and the slowest p99 in ms."""
+    rows = RequestStats.objects.filter(at__gte=begin, at__lt=end).order_by("at")
+    figures = {"all_pending": Sum("pending"), "all_timed_out": Sum("timed_out"), "slowest": Max("lag_p99_ms")}
+    return rows.values("at").annotate(**figures).values_list("at", *figures)

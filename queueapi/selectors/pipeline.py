@@ -1,0 +1,5 @@
+"""The pipeline's operations, by their kind."""
+
+from typing import Final
+
+BACKFILL: Final = "backfill"

@@ -1,0 +1,86 @@
+"""A queue's partitions: how far behind each is, why, and who consumes it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from queueapi.cluster.models import Partition
+from queueapi.models import LagCurrent, Queue
+from queueapi.selectors.lag import QueueLag
+
+PARTITIONS_SHOWN: Final = 100
+
+_ADDED_UP: Final = ("lag_messages", "produced_per_s", "consumed_per_s", "trend_per_s")
+_LONGEST: Final = ("lag_seconds", "oldest_age_s", "drain_eta_s")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """`lag` is as that of a queue with this partition alone. `owner` is None where nobody consumes it."""
+
+    sample: LagCurrent
+    lag: QueueLag
+    owner: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePartitions:
+    """lag         of all of them together
+    rows        each; of very many those that do worst
+    count       how many were sampled
+    unassigned  numbers of those that no service may have, by the reason
+    """
+
+    lag: QueueLag
+    rows: list[PartitionRow]
+    count: int
+    unassigned: dict[str, list[int]]
+
+
+def partitions_of(queue: Queue) -> QueuePartitions:
+    """Two queries."""
+    samples = list(LagCurrent.objects.filter(queue=queue).order_by("partition"))
+    owners, unassigned = _owners(queue)
+    shown = samples if len(samples) <= PARTITIONS_SHOWN else sorted(samples, key=_badness)[:PARTITIONS_SHOWN]
+    rows = [PartitionRow(one, lag_of(queue, [one]), owners.get(one.partition)) for one in shown]
+    return QueuePartitions(lag_of(queue, samples), rows, len(samples), unassigned)
+
+
+def lag_of(queue: Queue, samples: Sequence[LagCurrent]) -> QueueLag:
+    """Of these of the queue's partitions together: as `queue_lags`, of rows that are there already."""
+    added: dict[str, Any] = {name: _known(samples, name) for name in _ADDED_UP}
+    longest: dict[str, Any] = {name: max(_known(samples, name), default=None) for name in _LONGEST}
+    if any(one.drain_eta_s is None and one.lag_messages for one in samples):
+        longest["drain_eta_s"] = None
+    return QueueLag(
+        **{name: sum(known) if known else None for name, known in added.items()},
+        **longest,
+        partitions=len(samples),
+        statuses=dict(Counter(one.status for one in samples)),
+        as_of=min((one.as_of for one in samples), default=None),
+        queue=queue,
+        worst=min(samples, key=_badness, default=None),
+    )
+
+
+def _known(samples: Sequence[LagCurrent], name: str) -> list[float]:
+    return [value for one in samples if (value := getattr(one, name)) is not None]
+
+
+def _badness(sample: LagCurrent) -> tuple[float, ...]:
+    """The worst is the least."""
+    seconds = -1.0 if sample.lag_seconds is None else sample.lag_seconds
+    return -sample.status_choice.badness, -seconds, -sample.lag_messages, sample.partition
+
+
+def _owners(queue: Queue) -> tuple[dict[int, str | None], dict[str, list[int]]]:
+    """Who has which, and which nobody may have."""
+    owners: dict[int, str | None] = {}
+    unassigned: defaultdict[str, list[int]] = defaultdict(list)
+    rows = Partition.objects.filter(name__in=queue.topic_names()).order_by("number")
+    for number, owner, why in rows.values_list("number", "owner", "unassigned"):
+        owners[number] = owner
+        if why:
+            unassigned[why].append(number)
+    return owners, dict(unassigned)
