@@ -10,7 +10,7 @@ from console.filters import search_box
 from queueapi.choices import RebalanceState
 from queueapi.cluster.models import Partition, Rebalance, ServiceInstance
 from queueapi.selectors.rebalances import UNSETTLED
-from queueapi.selectors.services import living
+from queueapi.selectors.services import living, services
 from queuecore.cluster.rebalances import Cause
 
 _STATES = [("alive", "Alive"), ("draining", "Draining"), ("lost", "Lost or expired")]
@@ -35,20 +35,17 @@ class ServiceFilter(django_filters.FilterSet):
         return rows.filter(pk__in=those) if value == "alive" else rows.exclude(pk__in=those)
 
 
-def _names(field: str) -> Any:
-    """Those that any partition has. Asked anew for each page."""
-
-    def choices() -> list[tuple[str, str]]:
-        found = Partition.objects.exclude(**{f"{field}__isnull": True}).order_by(field).values_list(field, flat=True)
-        return [(name, name) for name in found.distinct()]
-
-    return choices
+def _owners() -> list[tuple[str, str]]:
+    """Whoever may have any. Asked anew for each page."""
+    return [(name, name) for name in services().order_by("service_id").values_list("service_id", flat=True)]
 
 
 class PartitionFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Name")
-    queue = django_filters.ChoiceFilter(choices=_names("queue"), empty_label="Any queue")
-    owner = django_filters.ChoiceFilter(choices=_names("owner"), empty_label="Any owner")
+    queue = django_filters.CharFilter(
+        widget=forms.TextInput(attrs={"placeholder": "Its whole name", "autocomplete": "off", "spellcheck": "false"})
+    )
+    owner = django_filters.ChoiceFilter(choices=_owners, empty_label="Any owner")
     unsettled = django_filters.BooleanFilter(
         label="Show", method="by_unsettled", widget=forms.Select(choices=[("", "All"), ("true", "Unsettled only")])
     )

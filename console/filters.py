@@ -7,10 +7,14 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from queueapi.choices import LetterState, OperationState
-from queueapi.models import AuditEntry, DeadLetter, DeadLetterGroup, Operation, Queue, Tenant
+from console.fields import QueueField, TenantField
+from queueapi.choices import LagStatus, LetterState, OperationState, QueueState
+from queueapi.models import DeadLetter, DeadLetterGroup, Operation, Pause, Queue
 from queueapi.selectors.dead_letters import letters_for_lists
+from queueapi.selectors.lag import queues_judged
 from queueapi.selectors.letter_filter import LetterFilter
+
+_PAUSED = ("paused", "Paused")
 
 
 def search_box(label: str, method: str, placeholder: str) -> django_filters.CharFilter:
@@ -25,20 +29,35 @@ def _as_uuid(text: str) -> UUID | None:
         return None
 
 
-class QueueChoice(django_filters.fields.ModelChoiceField):
-    """Names are unique per tenant only."""
+class QueueNameFilter(django_filters.Filter):
+    """One queue, by its name or id."""
 
-    def label_from_instance(self, obj: Queue) -> str:
-        return obj.name if obj.tenant.is_system else f"{obj.name} ({obj.tenant})"
+    field_class = QueueField
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(label="Queue", widget=_name_input("Any queue"), **options)
 
 
-class QueueChoiceFilter(django_filters.ModelChoiceFilter):
-    field_class = QueueChoice
+class TenantNameFilter(django_filters.Filter):
+    """One tenant, by its name or id."""
+
+    field_class = TenantField
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(label="Tenant", widget=_name_input("Any tenant"), **options)
+
+
+def _name_input(placeholder: str) -> forms.TextInput:
+    return forms.TextInput(attrs={"placeholder": placeholder, "autocomplete": "off", "spellcheck": "false"})
 
 
 class QueueFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Name or topic")
-    tenant = django_filters.ModelChoiceFilter(queryset=Tenant.objects.all(), empty_label="Any tenant")
+    tenant = TenantNameFilter()
+    state = django_filters.ChoiceFilter(
+        choices=[_PAUSED, *QueueState.choices], method="by_state", empty_label="Any state"
+    )
+    status = django_filters.ChoiceFilter(choices=LagStatus, method="by_status", widget=forms.HiddenInput)
 
     class Meta:
         model = Queue
@@ -47,10 +66,20 @@ class QueueFilter(django_filters.FilterSet):
     def search(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
         return rows.filter(Q(name__icontains=value) | Q(topic__icontains=value))
 
+    def by_state(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        """Paused: any of it."""
+        return rows.filter(pk__in=Pause.objects.values("queue")) if value == _PAUSED[0] else rows.filter(state=value)
+
+    def by_status(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return queues_judged(rows, LagStatus(value))
+
+
+def time_input() -> forms.DateTimeInput:
+    return forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+
 
 def _time(label: str) -> django_filters.DateTimeFilter:
-    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-    return django_filters.DateTimeFilter(label=label, widget=widget)
+    return django_filters.DateTimeFilter(label=label, widget=time_input())
 
 
 class LetterListFilter(django_filters.FilterSet):
@@ -62,8 +91,8 @@ class LetterListFilter(django_filters.FilterSet):
             attrs={"type": "search", "placeholder": "Error, topic, key, id…", "autocomplete": "off"}
         ),
     )
-    queue = QueueChoiceFilter(queryset=Queue.objects.select_related("tenant"), empty_label="Any queue")
-    tenant = django_filters.ModelChoiceFilter(queryset=Tenant.objects.all(), empty_label="Any tenant")
+    queue = QueueNameFilter()
+    tenant = TenantNameFilter()
     since = _time("Failed since (UTC)")
     until = _time("Failed before (UTC)")
     state = django_filters.ChoiceFilter(choices=LetterState, widget=forms.HiddenInput)
@@ -91,7 +120,8 @@ class LetterListFilter(django_filters.FilterSet):
         )
 
     def filter_queryset(self, _rows: QuerySet[Any]) -> QuerySet[Any]:
-        return letters_for_lists(self.wanted)
+        """Queues and tenants are read for the page alone: joined, they would have all letters sorted."""
+        return letters_for_lists(self.wanted).select_related(None).prefetch_related("queue", "tenant")
 
 
 class OperationFilter(django_filters.FilterSet):
@@ -106,22 +136,3 @@ class OperationFilter(django_filters.FilterSet):
         text = Q(summary__icontains=value) | Q(kind__icontains=value) | Q(created_by__username__icontains=value)
         exact = _as_uuid(value)
         return rows.filter(text | Q(pk=exact) if exact else text)
-
-
-class AuditFilter(django_filters.FilterSet):
-    actor = search_box("Who", "by_actor", "User name")
-    action = search_box("Action", "by_action", "create, cancel…")
-    target = search_box("Object", "by_object", "Type or id")
-
-    class Meta:
-        model = AuditEntry
-        fields: list[str] = []
-
-    def by_actor(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        return rows.filter(actor_name__icontains=value)
-
-    def by_action(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        return rows.filter(action__icontains=value)
-
-    def by_object(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        return rows.filter(Q(object_type__icontains=value) | Q(object_id__icontains=value))

@@ -9,6 +9,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, F, QuerySet, TextChoices
 from django.db.models.expressions import OrderBy
 from django.http import QueryDict
+from django.utils.functional import cached_property
 from django.views.generic import TemplateView
 
 PAGE_SIZES = (25, 50, 100)
@@ -38,12 +39,16 @@ class Tab:
 
 
 class ListPage(TemplateView):
-    """`columns` maps what `?sort=` may name to model fields; `default_sort` is used otherwise."""
+    """`columns` maps what `?sort=` may name to model fields; `default_sort` is used otherwise. `ties` decide between
+    rows that are alike in that, the last of them between any two: a row is on one page only."""
 
     filter_class: ClassVar[type[django_filters.FilterSet]]
     columns: ClassVar[Mapping[str, str]]
     default_sort: ClassVar[Sort]
     states: ClassVar[type[TextChoices] | None] = None
+    ties: ClassVar[tuple[str, ...]] = ("-pk",)
+    # The parameter of the address that tabs choose.
+    tabbed_by: ClassVar[str] = "state"
 
     def all_rows(self) -> QuerySet[Any]:
         raise NotImplementedError
@@ -64,6 +69,7 @@ class ListPage(TemplateView):
             page_sizes=PAGE_SIZES,
             sort=self.sort(),
             tabs=self.tabs(),
+            tabbed_by=self.tabbed_by,
             is_empty=not page.paginator.count and not self.all_rows().exists(),
         )
 
@@ -84,20 +90,45 @@ class ListPage(TemplateView):
         return Sort(column, asked.startswith("-")) if column in self.columns else self.default_sort
 
     def _sorted(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """The primary key decides ties: a row is on one page only."""
+        """Empty ones last. Where there are none nothing is said of them: PostgreSQL would not read the index for it."""
         sort = self.sort()
-        field = F(self.columns[sort.column])
-        return rows.order_by(OrderBy(field, descending=sort.descending, nulls_last=True), "-pk")
+        column = self.columns[sort.column]
+        last = True if _may_be_empty(rows, column) else None
+        return rows.order_by(OrderBy(F(column), descending=sort.descending, nulls_last=last), *self.ties)
 
     def tabs(self) -> list[Tab]:
         """How many rows of each state the other filters leave."""
         if self.states is None:
             return []
         others: QueryDict = self.request.GET.copy()
-        current = others.pop("state", [""])[-1]
+        current = others.pop(self.tabbed_by, [""])[-1]
         rows = self.filter_class(others, queryset=self.all_rows(), request=self.request).qs
         numbers = dict(rows.order_by().values_list("state").annotate(number=Count("pk")))
         return make_tabs(self.states, numbers, current)
+
+
+def _may_be_empty(rows: QuerySet[Any], column: str) -> bool:
+    """Whether this column of theirs, which may be another table's, can be null."""
+    if column in rows.query.annotations:
+        return True
+    meta = rows.model._meta  # noqa: SLF001 (Django's own word for what is public)
+    for name in column.split("__"):
+        field = meta.pk if name == "pk" else meta.get_field(name)
+        if field is None or getattr(field, "null", True):
+            return True
+        meta = field.related_model._meta if field.is_relation else meta  # noqa: SLF001
+    return False
+
+
+class BoundedPages(Paginator):  # type: ignore[type-arg]
+    """Pages of very many rows: they are counted, and can be turned over, up to so many."""
+
+    most: ClassVar[int] = 10_000
+
+    @cached_property
+    def count(self) -> int:
+        rows = cast("QuerySet[Any]", self.object_list)
+        return rows.order_by()[: self.most].count()
 
 
 def make_tabs(

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
+from django.middleware.gzip import GZipMiddleware
 
 _POLICY = (
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
@@ -17,6 +18,8 @@ _POLICY = (
 # When somebody was last seen, in seconds; written once a minute at most.
 _SEEN: Final = "seen"
 _SEEN_EVERY_S: Final = 60
+
+_REST: Final = "/api/"
 
 
 def content_security_policy(
@@ -28,6 +31,19 @@ def content_security_policy(
         response = get_response(request)
         response.headers.setdefault("Content-Security-Policy", _POLICY)
         return response
+
+    return respond
+
+
+def compressed_pages(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Pages are sent compressed where the browser takes that, with some bytes of chance, so that their length tells
+    nothing of what is secret in them. The REST interface is left alone: its tags name what exactly was sent."""
+    compress = cast(Callable[[HttpRequest], HttpResponse], GZipMiddleware(get_response))
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        return get_response(request) if request.path.startswith(_REST) else compress(request)
 
     return respond
 

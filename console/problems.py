@@ -2,14 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from django.urls import reverse
 from django.utils import timezone
 
-from console.templatetags.console import age_text, duration, number, rate
-from queueapi.choices import LetterState, OperationState, Tone
+from console.request_limits import exceeded
+from console.templatetags.console import age_text, duration, number
+from queueapi.choices import LagStatus, LetterState, OperationState, Tone
+from queueapi.selectors.freshness import is_stale
 from queueapi.selectors.overview import Overview
-from queueapi.selectors.queues import QueueFigures
+
+# The table below them names the others.
+_LAGS_TOLD: Final = 3
+_PROCESSES_TOLD: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,20 +28,38 @@ class Problem:
 
 def problems(seen: Overview) -> list[Problem]:
     """Worst first. Nothing: all is well. Figures that are too old are the page's banner, and accuse nobody here."""
-    kinds = (_processes, _hosts, _consumers, _pauses, _letters, _operations, _lag)
+    kinds = (_alerts, _processes, _hosts, _consumers, _pauses, _letters, _operations, _lag, _requests)
     found = (problem for kind in kinds for problem in kind(seen))
     return sorted(found, key=lambda problem: problem.tone != Tone.BAD)
 
 
+def _alerts(seen: Overview) -> Iterator[Problem]:
+    """One line for all: what each is about has its own page, and often a line of its own here."""
+    if seen.alerts.number and seen.alerts.since:
+        fire = "alert fires" if seen.alerts.number == 1 else "alerts fire"
+        critical = f", {number(seen.alerts.critical)} of them critical" if seen.alerts.critical else ""
+        length = duration(timezone.now() - seen.alerts.since)
+        text = f"{number(seen.alerts.number)} {fire}{critical}, the first for {length}."
+        tone = Tone.BAD if seen.alerts.critical else Tone.WARN
+        yield Problem(tone, text, reverse("alerts"), "See alerts")
+
+
 def _processes(seen: Overview) -> Iterator[Problem]:
-    for process in seen.not_running:
+    """Each by itself, unless they are many: then something has ended them all."""
+    down = seen.not_running
+    if len(down) > _PROCESSES_TOLD:
+        names = ", ".join(process.name for process in down)
+        text = f"{len(down)} of {len(seen.processes)} processes do not run: {names}."
+        yield Problem(Tone.BAD, text, "#processes", "See processes")
+        return
+    for process in down:
         last = f" (last exit: {process.last_exit})" if process.last_exit else ""
         state = process.state_choice.label.lower()
         yield Problem(Tone.BAD, f"Process {process.name} is {state}{last}.", "#processes", "See processes")
 
 
 def _hosts(seen: Overview) -> Iterator[Problem]:
-    if seen.queue_count and not seen.live_hosts:
+    if seen.totals.queues and not seen.live_hosts:
         yield Problem(Tone.BAD, "No consumer host is alive: messages wait unread.", "#hosts", "See hosts")
 
 
@@ -55,10 +79,10 @@ def _pauses(seen: Overview) -> Iterator[Problem]:
 
 
 def _letters(seen: Overview) -> Iterator[Problem]:
-    if seen.letters.number and seen.letters.newest:
-        waits = "dead letter waits" if seen.letters.number == 1 else "dead letters wait"
-        newest = age_text(seen.letters.newest)
-        text = f"{number(seen.letters.number)} open {waits} for a decision, the newest from {newest}."
+    if seen.totals.open_letters and seen.totals.newest_letter:
+        waits = "dead letter waits" if seen.totals.open_letters == 1 else "dead letters wait"
+        newest = age_text(seen.totals.newest_letter)
+        text = f"{number(seen.totals.open_letters)} open {waits} for a decision, the newest from {newest}."
         yield Problem(Tone.BAD, text, f"{reverse('dead_letters')}?state={LetterState.OPEN.value}", "Review them")
 
 
@@ -73,16 +97,19 @@ def _operations(seen: Overview) -> Iterator[Problem]:
 def _lag(seen: Overview) -> Iterator[Problem]:
     if seen.freshness.is_stale:
         return
-    for figures in seen.queues:
-        if figures.flow.is_behind and not figures.flow.is_stale:
-            yield Problem(Tone.WARN, _behind(figures), reverse("queue", args=[figures.queue.pk]), "See its partitions")
+    troubled = [one.lag for one in seen.queues if one.lag.is_troubled and not one.lag.is_stale]
+    for lag in troubled[:_LAGS_TOLD]:
+        status = lag.status or LagStatus.WARN
+        text = f"{lag.queue.name}: {status.label}: {lag.reason}."
+        yield Problem(status.tone, text, f"{reverse('queue', args=[lag.queue.pk])}#why", "See why")
+    more = len(troubled) - _LAGS_TOLD
+    if more > 0:
+        text = f"{more} more of the queues furthest behind {'is' if more == 1 else 'are'} in trouble."
+        yield Problem(Tone.WARN, text, f"{reverse('queues')}?sort=-status", "See all")
 
 
-def _behind(figures: QueueFigures) -> str:
-    flow = figures.flow
-    waiting = f"{figures.queue.name} is {number(flow.lag_messages)} messages behind"
-    if flow.is_growing and flow.surplus_per_s is not None:
-        return f"{waiting}, and falls behind by {rate(-flow.surplus_per_s)} more."
-    if not flow.consumed_per_s:
-        return f"{waiting}, and nothing is being consumed."
-    return f"{waiting}, and is catching up slowly." if flow.drains_in else f"{waiting}, and is not catching up."
+def _requests(seen: Overview) -> Iterator[Problem]:
+    told = exceeded(seen.requests)
+    if told and seen.requests.as_of and not is_stale(seen.requests.as_of):
+        text = f"Requests between services: {'; '.join(told)}."
+        yield Problem(Tone.WARN, text, reverse("pending_requests"), "See which")

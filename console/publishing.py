@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -15,9 +15,10 @@ from django.http.request import split_domain_port, validate_host
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 
+from console.gathering import Gathering
 from console.middleware import content_security_policy
 from queueapi.config import config
-from queueapi.rest.short_way import JSON, Asked, answer_shortly
+from queueapi.rest.short_way import JSON, Asked, answer_together
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -43,6 +44,7 @@ class PublishingFirst:
     def __init__(self, others: Application) -> None:
         self._others = others
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="publishing")
+        self._gathering = Gathering(self._threads, _answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and (path := _PATH.fullmatch(scope["path"])):
@@ -65,7 +67,10 @@ class PublishingFirst:
             request_id=None if request_id is None else request_id.decode("latin-1"),
             body=body,
         )
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _answer, asked)
+        if asked.is_batch:
+            [answer] = await asyncio.get_running_loop().run_in_executor(self._threads, _answer, [asked])
+            return answer
+        return await self._gathering.ask(asked.queue, asked)
 
     @cached_property
     def _standing_headers(self) -> list[tuple[bytes, bytes]]:
@@ -79,13 +84,13 @@ class PublishingFirst:
         return list(_lines(response.headers.items()))
 
 
-def _answer(asked: Asked) -> HttpResponse | None:
+def _answer(asked: Sequence[Asked]) -> Sequence[HttpResponse | None]:
     """On a thread that keeps its connections. A database that fails is the long way's to tell of, or to find again."""
     try:
-        return answer_shortly(asked)
+        return answer_together(asked)
     except DatabaseError:
         connections.close_all()
-        return None
+        return [None] * len(asked)
 
 
 def _is_usual(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:

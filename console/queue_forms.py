@@ -1,10 +1,11 @@
-"""How a queue is to end, as people choose it."""
+"""What is to become of queues, as people choose it."""
 
 from typing import Any
 
 from django import forms
 from django.db.models import Q
 
+from queueapi.actions.pauses import LONGEST_REASON
 from queueapi.choices import QueueState
 from queueapi.models import Queue
 from queuecore.topics import SYSTEM_TENANT
@@ -40,6 +41,20 @@ class DeletionForm(forms.Form):
     def __init__(self, queue: Queue, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _offer(self.fields["move_to"], queue)
+
+
+class BulkPauseForm(forms.Form):
+    reason = forms.CharField(
+        max_length=LONGEST_REASON,
+        help_text="Whoever finds them paused reads this.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "Billing is being moved until 15:00"}),
+    )
+
+    def __init__(self, *args: Any, needs_reason: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not needs_reason:
+            reason = self.fields["reason"]
+            reason.required, reason.widget = False, forms.HiddenInput()
 
 
 def _offer(field: forms.Field, queue: Queue) -> None:

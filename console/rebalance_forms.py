@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from django import forms
 
-from console.filters import QueueChoice
+from console.fields import QueueField
 from queueapi.actions.rebalances import LONGEST_REASON
-from queueapi.models import Queue
 from queuecore.cluster.services import MAX_WEIGHT, ServiceInfo
 from queuecore.cluster.what_if import MAX_PARTITIONS
 from queuecore.errors import ConfigurationError, InvalidName
@@ -41,12 +40,7 @@ class RebalancePlanForm(forms.Form):
         max_length=2000,
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "host-3, host-4", "class": "mono"}),
     )
-    queue = QueueChoice(
-        label="A queue with other partitions",
-        queryset=Queue.objects.select_related("tenant"),
-        required=False,
-        empty_label="None",
-    )
+    queue = QueueField(label="A queue with other partitions", help_text="Its name or id.")
     partitions = forms.IntegerField(
         label="Its number of partitions", required=False, min_value=1, max_value=MAX_PARTITIONS
     )

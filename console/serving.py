@@ -12,6 +12,7 @@ from typing import Any, Final
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.core.handlers.base import BaseHandler
+from django.db import connections
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -65,4 +66,6 @@ class ThreadKeepingHandler(ASGIHandler):
         if not thread.is_busy and len(self._idle) < KEPT:
             self._idle.append(thread)
         else:
+            # What it has open ends with it.
+            thread.submit(connections.close_all)
             thread.shutdown(wait=False)

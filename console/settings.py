@@ -8,6 +8,7 @@ import dj_database_url
 from console.secrets import kept_secret
 from queueapi.celery_config import celery_settings
 from queueapi.config import Config
+from queueapi.rest.v1.tags import TAGS
 from queuecore.config import load
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
@@ -47,6 +48,7 @@ MIDDLEWARE = [
     "queueapi.rest.middleware.api_answers",
     "django.middleware.security.SecurityMiddleware",
     "console.static_files.StaticFilesMiddleware",
+    "console.middleware.compressed_pages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -72,6 +74,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "console.access.standing",
+                "console.navigation.firing",
             ],
         },
     }
@@ -118,6 +121,12 @@ else:
     }
 DATABASE_ROUTERS = ["queueapi.cluster.databases.ClusterRouter"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+EMAIL_HOST, EMAIL_PORT = SWITCHYARD.email.host, SWITCHYARD.email.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = SWITCHYARD.email.user, SWITCHYARD.email.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = SWITCHYARD.email.security == "starttls", SWITCHYARD.email.security == "tls"
+EMAIL_TIMEOUT = SWITCHYARD.email.timeout_s
+DEFAULT_FROM_EMAIL = SWITCHYARD.email.sender
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -189,15 +198,32 @@ SPECTACULAR_SETTINGS = {
     ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    # Swagger UI draws no more than fits on the screen where there are 150 rows: a reader would see ten operations and
+    # find none with the browser's search. So groups are closed at first, and each is drawn whole.
+    "SWAGGER_UI_SETTINGS": {
+        "deepLinking": True,
+        "docExpansion": "none",
+        "filter": True,
+        "displayRequestDuration": True,
+        "validatorUrl": None,
+    },
+    "TAGS": TAGS,
     # Many things have a state; each kind of state has a name of its own.
     "ENUM_NAME_OVERRIDES": {
         "ServiceTypeEnum": [(kind.value, kind.value) for kind in ServiceType],
         "SubmitStrategyEnum": [(kind.value, kind.value) for kind in SubmitStrategyType],
         "ProcessingStrategyEnum": [(kind.value, kind.value) for kind in ProcessingStrategyType],
+        "LagStatusEnum": "queueapi.choices.LagStatus",
         **{
             f"{name}StateEnum": f"queueapi.choices.{name}State"
-            for name in ("Operation", "Letter", "ReplayItem", "Process", "Consumer", "Rebalance", "Tenant")
+            for name in ("Operation", "Letter", "ReplayItem", "Process", "Consumer", "Rebalance", "Tenant", "Alert")
         },
+        "AlertMetricEnum": "queueapi.choices.AlertMetric",
+        "AlertSeverityEnum": "queueapi.choices.AlertSeverity",
+        "ChannelKindEnum": "queueapi.choices.ChannelKind",
+        "TopicKindEnum": "queueapi.rest.v1.topic_serializers.TOPIC_KINDS",
+        "NoticeKindEnum": "queueapi.choices.NoticeKind",
+        "DeliveryStateEnum": "queueapi.choices.DeliveryState",
     },
 }
 

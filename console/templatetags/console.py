@@ -10,22 +10,36 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from console.environments import Environment
 from console.lists import Sort
 from console.payloads import show_payload
 from queueapi.config import config
 from queueapi.models import ConsumerStanding
-from queueapi.selectors.queues import Flow
+from queueapi.selectors.lag import LagFigures
+from queueapi.selectors.message_shapes import ShownMessage
 
 register = template.Library()
 
 NOTHING = "\N{EN DASH}"
 _SHARES = ("poll", "process", "back_pressure", "commit")
+PREVIEW_CHARACTERS = 120
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 @register.filter
 def number(value: int | None) -> str:
     return NOTHING if value is None else f"{value:,}"
+
+
+@register.filter
+def whole(value: float) -> str:
+    return number(round(value))
+
+
+@register.filter
+def hundredths(value: float) -> str:
+    """0.256 as 25.6, for drawings that are 100 wide."""
+    return f"{value * 100:.1f}"
 
 
 @register.filter
@@ -68,6 +82,40 @@ def milliseconds(value: int) -> str:
 
 
 @register.filter
+def seconds(value: float | None) -> str:
+    """A length of time with as many digits as say something; from minutes on, its two largest units."""
+    if value is None:
+        return NOTHING
+    if value < 1:
+        return f"{value * 1000:.0f} ms" if value else "0 s"
+    if value < 60:
+        return f"{value:.3g} s" if value < 10 else f"{value:.0f} s"
+    left = int(value)
+    parts: list[str] = []
+    for length, unit in (*_UNITS, (1, "s")):
+        number, left = divmod(left, length)
+        if number or parts:
+            parts.append(f"{number:,} {unit}" if number else "")
+    return " ".join(part for part in parts[:2] if part)
+
+
+@register.filter
+def as_milliseconds(value: float | None) -> str:
+    """A time that is kept in milliseconds, as `seconds` tells it."""
+    return NOTHING if value is None else seconds(value / 1000)
+
+
+@register.filter
+def eta(lag: LagFigures) -> str:
+    """When nothing will be waiting any more. Old figures foretell nothing."""
+    if not lag.lag_messages or lag.is_stale:
+        return NOTHING
+    if lag.drain_eta_s is not None:
+        return "within 1 s" if lag.drain_eta_s < 1 else f"in {seconds(lag.drain_eta_s)}"
+    return format_html('<span class="text-warn">{}</span>', "growing" if (lag.trend_per_s or 0) > 0 else "not draining")
+
+
+@register.filter
 def milliseconds_long(value: int) -> str:
     """In whole days, hours or minutes where that is exact."""
     for length, unit in _UNITS:
@@ -99,6 +147,11 @@ def utc(value: datetime | None) -> str:
 
 
 @register.filter
+def day_and_minute(value: datetime) -> str:
+    return f"{value.astimezone(timezone.get_default_timezone()):%d %b %H:%M} UTC"
+
+
+@register.filter
 def clock(value: datetime) -> str:
     """The time of day, for what is minutes old at most."""
     return f"{value.astimezone(timezone.get_default_timezone()):%H:%M:%S} UTC"
@@ -110,16 +163,6 @@ def moment(value: datetime | None) -> str:
     if value is None:
         return NOTHING
     return format_html('<span class="moment">{} <span class="quiet">({})</span></span>', utc(value), age(value))
-
-
-@register.filter
-def drain(flow: Flow) -> str:
-    """When nothing will be waiting any more. Old figures foretell nothing."""
-    if not flow.lag_messages or flow.surplus_per_s is None or flow.is_stale:
-        return NOTHING
-    if flow.drains_in is not None:
-        return "within 1 s" if flow.drains_in < timedelta(seconds=1) else f"in {duration(flow.drains_in)}"
-    return format_html('<span class="text-warn">{}</span>', "growing" if flow.is_growing else "not draining")
 
 
 @register.filter
@@ -142,9 +185,34 @@ def words(name: str) -> str:
 
 
 @register.filter
+def told(value: Any) -> str:
+    """A field's value: what is nothing is seen as well."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return NOTHING if value is None else str(value) or "(empty)"
+
+
+@register.filter
 def pretty(value: Any) -> str:
     """A JSON value as indented text, bounded."""
     return show_payload(json.dumps(value).encode()).text
+
+
+@register.filter
+def whole_payload(message: ShownMessage) -> str:
+    """As much of it as is shown; JSON indented."""
+    return message.payload if isinstance(message.payload, str) else pretty(message.payload)
+
+
+@register.filter
+def preview(message: ShownMessage) -> str:
+    """Its beginning, on one line."""
+    payload = message.payload
+    text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+    line = " ".join(text[: 2 * PREVIEW_CHARACTERS].split())
+    return (
+        f"{line[:PREVIEW_CHARACTERS]}\N{HORIZONTAL ELLIPSIS}" if len(line) > PREVIEW_CHARACTERS else line or "(empty)"
+    )
 
 
 @register.simple_tag
@@ -168,9 +236,20 @@ def budget_bar(standing: ConsumerStanding) -> SafeString:
 
 
 @register.simple_tag
-def environment() -> str:
+def environment() -> Environment:
     """Which installation this is: nobody should act on production by mistake."""
-    return config().mode
+    return Environment.of(config())
+
+
+@register.simple_tag(takes_context=True)
+def query_with(context: dict[str, Any], name: str, value: str) -> str:
+    """The address's query with another value of one parameter, from the first page on; nothing: without it."""
+    query = context["request"].GET.copy()
+    query.pop("page", None)
+    query.pop(name, None)
+    if value:
+        query[name] = value
+    return f"?{query.urlencode()}"
 
 
 @register.inclusion_tag("parts/sort_header.html", takes_context=True)

@@ -1,9 +1,14 @@
+from collections.abc import Iterable
 from typing import Any
 
+import django_filters
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
 
-from console.filters import AuditFilter
-from console.lists import ListPage, Sort
+from console.access import seen
+from console.audit_changes import AuditedChange, changes_of
+from console.audit_filters import SEARCHED, AuditFilter
+from console.lists import BoundedPages, ListPage, Sort
 from queueapi.models import AuditEntry
 
 
@@ -14,4 +19,16 @@ class AuditList(ListPage):
     columns = {"at": "at", "actor": "actor_name", "action": "action", "object": "object_type"}
 
     def all_rows(self) -> QuerySet[Any]:
-        return AuditEntry.objects.select_related("token")
+        return seen(self.request, AuditEntry.objects.select_related("token"))
+
+    def paginator(self, _filters: django_filters.FilterSet, rows: QuerySet[Any]) -> "Paginator[Any]":
+        return BoundedPages(rows, self.page_size())
+
+    def present(self, rows: Iterable[Any]) -> Iterable[AuditedChange]:
+        return [changes_of(entry) for entry in rows]
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(**kwargs)
+        is_cut = context["page"].paginator.count >= BoundedPages.most
+        searched = SEARCHED if context["filters"].is_search_bounded else None
+        return {**context, "is_cut": is_cut, "searched": searched}

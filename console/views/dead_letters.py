@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from console.access import actor_of
 from console.filters import LetterListFilter
+from console.letter_selections import filter_text
 from console.lists import ListPage, Sort, Tab, make_tabs
 from console.live import render_live
 from console.payloads import show_headers, show_payload
@@ -29,7 +30,9 @@ from queueapi.selectors.dead_letters import (
     is_search_bounded,
     letters_for_lists,
 )
+from queueapi.selectors.group_rows import group_rows, group_trends
 from queueapi.selectors.ledger import ledger_of
+from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.letter_groups import largest_open_groups, last_replay, tenants_hit
 
 WHY_NOT_REPLAYABLE = {
@@ -37,6 +40,12 @@ WHY_NOT_REPLAYABLE = {
     LetterState.REPLAYED: "It was replayed, and its handler succeeded.",
     LetterState.FAILED_AGAIN: "Its replay failed and became a letter of its own: replay that one.",
     LetterState.DISCARDED: "It was discarded: restore it first.",
+}
+# By the state that is looked at.
+_TO_ALL = {
+    LetterState.OPEN: ("Replay", "replay_letters"),
+    LetterState.DISCARDED: ("Restore", "restore_letters"),
+    LetterState.REPLAYING: ("Release", "release_letters"),
 }
 
 
@@ -94,7 +103,7 @@ class LetterList(ListPage):
         is_decided = wanted.state in (LetterState.DISCARDED, LetterState.REPLAYING)
         return super().get_context_data(
             **kwargs,
-            groups=largest_open_groups(),
+            groups=group_rows(largest_open_groups(), with_replays=False),
             group=_group_facts(wanted.group),
             letters=self._letters(),
             most_pages=COUNTED,
@@ -102,6 +111,8 @@ class LetterList(ListPage):
             searched=SEARCHED if is_search_bounded(wanted) else None,
             quarantined=QuarantinedLetter.objects.count(),
             selectable=wanted.state if is_decided else LetterState.OPEN,
+            all_matching=_all_matching(wanted),
+            counts_exact=self.counts.is_exact,
         )
 
     def _letters(self) -> int:
@@ -174,9 +185,19 @@ def download_payload(_request: HttpRequest, pk: UUID) -> HttpResponse:
     return HttpResponse(bytes(body.payload), content_type="application/octet-stream", headers=headers)
 
 
+def _all_matching(wanted: LetterFilter) -> dict[str, str] | None:
+    """What can be done to all letters that the filters leave; None where they are of several states."""
+    if wanted.state not in _TO_ALL:
+        return None
+    verb, name = _TO_ALL[wanted.state]
+    title = "All that these filters leave, on every page; shows first what would be done"
+    return {"verb": verb, "url": reverse(name), "filter": filter_text(wanted), "title": title}
+
+
 def _group_facts(group_id: int | None) -> dict[str, Any] | None:
     """What a list of one group's letters says of the group."""
     group = DeadLetterGroup.objects.select_related("queue").filter(pk=group_id).first() if group_id else None
     if group is None:
         return None
-    return {"group": group, "tenants": tenants_hit(group), "last_replay": last_replay(group)}
+    trend = group_trends([group])[group.pk]
+    return {"group": group, "tenants": tenants_hit(group), "last_replay": last_replay(group), "trend": trend}

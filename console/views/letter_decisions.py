@@ -13,6 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from console.access import actor_of
+from console.letter_selections import posted_selection
+from console.replay_forms import ReplayForm
 from queueapi.actions.actor import Actor
 from queueapi.actions.dead_letters import (
     discard_letters,
@@ -30,6 +32,9 @@ from queueapi.replaying import DEFAULT_RAMP, ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection
 from queueapi.selectors.letter_plans import LetterPlan
 from queueapi.selectors.replay_plans import ReplayPlan, plan_replay, ready_letters
+
+# Sent along by the page that shows the plan: how to go about it was chosen there.
+_PLANNED: Final = "planned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +80,30 @@ RELEASE: Final = Decision(
 
 @require_POST
 def replay_selected(request: HttpRequest) -> HttpResponse:
-    selection = _selection(request, LetterState.OPEN)
-    settings = _settings(selection)
-    if "confirm" in request.POST:
-        try:
-            replay = start_replay(actor_of(request), selection, settings=settings)
-        except ActionError as error:
-            messages.error(request, f"Nothing was replayed: {error.message}. This is the plan as it is now.")
-        else:
-            return redirect("operation", pk=replay.operation_id)
+    """The plan for what was chosen, with how it is to be gone about; with `confirm` it is started."""
+    selection = posted_selection(request, LetterState.OPEN)
+    settings = _careful(selection)
+    form = ReplayForm(request.POST) if _PLANNED in request.POST else ReplayForm.showing(settings)
+    if form.is_valid():
+        settings = form.cleaned_data["settings"]
+    if "confirm" in request.POST and not form.errors:
+        reason = form.cleaned_data["reason"] if form.is_bound else ""
+        if started := _started(request, selection, settings, reason):
+            return started
     plan = plan_replay(selection, None, settings)
     ready = [] if isinstance(selection, LetterFilter) else ready_letters(selection, None, settings).values_list("pk")
-    context = {"plan": plan, "targets": _targets(plan), "settings": settings, "ready": [pk for (pk,) in ready]}
+    context = {"plan": plan, "targets": _targets(plan), "form": form, "ready": [pk for (pk,) in ready]}
     return render(request, "dead_letters/plan.html", {**context, **_common(request)})
+
+
+def _started(request: HttpRequest, selection: Selection, settings: ReplaySettings, reason: str) -> HttpResponse | None:
+    """To where it can be followed; None where it was refused, and the page says why."""
+    try:
+        replay = start_replay(actor_of(request), selection, settings=settings, reason=reason)
+    except ActionError as error:
+        messages.error(request, f"Nothing was replayed: {error.message}. This is the plan as it is now.")
+        return None
+    return redirect("operation", pk=replay.operation_id)
 
 
 @require_POST
@@ -106,7 +122,7 @@ def release_selected(request: HttpRequest) -> HttpResponse:
 
 
 def _decide(request: HttpRequest, decision: Decision) -> HttpResponse:
-    selection = _selection(request, decision.before)
+    selection = posted_selection(request, decision.before)
     reason = request.POST.get("reason", "")
     if "confirm" in request.POST:
         try:
@@ -122,22 +138,8 @@ def _decide(request: HttpRequest, decision: Decision) -> HttpResponse:
     return render(request, "dead_letters/decision.html", {**context, "ready": named, **_common(request)})
 
 
-def _selection(request: HttpRequest, state: LetterState) -> Selection:
-    """A group's letters in that state, or those that were ticked. What no page of ours would send is left out."""
-    group = request.POST.get("group", "")
-    if group.isdecimal() and len(group) < len(str(2**63)):
-        return LetterFilter(group=int(group), state=state)
-    chosen = []
-    for text in request.POST.getlist("letter"):
-        try:
-            chosen.append(UUID(text))
-        except ValueError:
-            continue
-    return chosen
-
-
-def _settings(selection: Selection) -> ReplaySettings:
-    """A whole group is begun with care; what was chosen one by one was looked at."""
+def _careful(selection: Selection) -> ReplaySettings:
+    """What is proposed: many are begun with care; what was chosen one by one was looked at."""
     return ReplaySettings(ramp=DEFAULT_RAMP) if isinstance(selection, LetterFilter) else ReplaySettings()
 
 
@@ -151,7 +153,8 @@ def _targets(plan: ReplayPlan) -> list[tuple[Queue, int]]:
 
 
 def _common(request: HttpRequest) -> dict[str, str]:
-    return {"back": _back(request), "group": request.POST.get("group", "")}
+    chosen = {name: request.POST.get(name, "") for name in ("group", "filter")}
+    return {"back": _back(request), **chosen}
 
 
 def _back(request: HttpRequest) -> str:

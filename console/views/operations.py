@@ -8,16 +8,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
-from console.access import actor_of
+from console.access import actor_of, is_told_details, seen
 from console.filters import OperationFilter
 from console.lists import ListPage, Sort
 from console.live import render_live
+from console.replay_progress import replay_progress
 from queueapi.actions.actor import Actor
 from queueapi.actions.operations import cancel_operation, pause_operation, resume_operation
 from queueapi.choices import LetterState, OperationState
 from queueapi.errors import ActionError
 from queueapi.models import Operation
+from queueapi.selectors.isolation_words import error_of_operation
 from queueapi.selectors.operations import letter_states_of, letters_of, newest_log_entries
+from queueapi.selectors.queue_operations import HANDOVERS
 
 
 class OperationList(ListPage):
@@ -34,18 +37,24 @@ class OperationList(ListPage):
     }
 
     def all_rows(self) -> QuerySet[Any]:
-        return Operation.objects.select_related("created_by").defer("params", "result")
+        return seen(self.request, Operation.objects.select_related("created_by").defer("params", "result"))
 
 
 def show_operation(request: HttpRequest, pk: UUID) -> HttpResponse:
-    operation = get_object_or_404(Operation.objects.select_related("created_by"), pk=pk)
+    operation = get_object_or_404(
+        seen(request, Operation.objects.select_related("created_by", "replay__target")), pk=pk
+    )
+    is_detailed = is_told_details(request)
+    operation.error = error_of_operation(operation, is_detailed=is_detailed)
     states = letter_states_of(operation)
     context = {
         "operation": operation,
-        "log": newest_log_entries(operation),
+        # What an isolation waits for names services, and what others have sent.
+        "log": newest_log_entries(operation) if is_detailed or operation.kind not in HANDOVERS else [],
         "letters": letters_of(operation),
         "letter_states": states,
         "why_not_cancellable": _why_not_cancellable(operation),
+        "progress": replay_progress(operation),
     }
     # What it sent may still be waiting for a handler when the operation itself is over.
     is_final = operation.state_choice.is_final and LetterState.REPLAYING not in dict(states)
@@ -72,7 +81,7 @@ def _do(
     request: HttpRequest, pk: UUID, act: Callable[[Actor, UUID], Operation], done: str, refused: str
 ) -> HttpResponse:
     """Back to the operation's page, which says what came of it."""
-    operation = get_object_or_404(Operation, pk=pk)
+    operation = get_object_or_404(seen(request, Operation.objects.all()), pk=pk)
     try:
         act(actor_of(request), operation.pk)
     except ActionError as error:

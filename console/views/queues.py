@@ -1,6 +1,6 @@
-from collections.abc import Iterable
+"""A queue's page: how it is now, how it was, who consumes it, and pausing it."""
+
 from typing import Any
-from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -8,64 +8,53 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
 
 from console.access import actor_of
-from console.filters import QueueFilter
-from console.forms import PauseForm, PublishForm
-from console.lists import ListPage, Sort
+from console.chart_ranges import asked_range
+from console.forms import PauseForm
 from console.live import render_live
-from queueapi.actions.messages import publish_message
+from console.queue_charts import queue_charts
 from queueapi.actions.pauses import pause_queue, resume_queue
-from queueapi.config import config
 from queueapi.errors import ActionError
-from queueapi.handler_options import shown_options
 from queueapi.models import Pause, Queue
-from queueapi.selectors.consumers import attempts_by_tenant, consumers_of, pauses_of, refusals_of, unassigned_of
+from queueapi.selectors.consumers import attempts_by_tenant, consumers_of, pauses_of, refusals_of
 from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.queue_operations import DELETE, operation_under_way
+from queueapi.selectors.queue_partitions import partitions_of
 from queueapi.selectors.queue_plans import is_main
-from queueapi.selectors.queues import figures_of, partition_flows, queues_with_figures
-from queuecore.errors import QueueError
+from queueapi.selectors.queue_rows import open_letters_of
 
 
-class QueueList(ListPage):
-    template_name = "queues/list.html"
-    filter_class = QueueFilter
-    default_sort = Sort("name", descending=False)
-    columns = {
-        "name": "name",
-        "tenant": "tenant__name",
-        "partitions": "partitions",
-        "lag": "total_lag",
-        "produced": "total_produced",
-        "consumed": "total_consumed",
-        "letters": "open_letters",
-    }
-
-    def all_rows(self) -> QuerySet[Any]:
-        return queues_with_figures()
-
-    def present(self, rows: Iterable[Any]) -> Iterable[Any]:
-        return figures_of(rows)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_safe
 def show_queue(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The queue's page; a POST publishes a message, and shows the form again with what was typed if refused."""
-    queue = get_object_or_404(queues_with_figures(), pk=pk)
-    if request.method == "POST":
-        form = PublishForm(queue, request.POST)
-        return _publish(request, queue, form) or render(request, "queues/page.html", _facts(queue, form=form))
-    before = {name: request.GET[name] for name in ("tenant", "entity") if name in request.GET}
-    form = PublishForm(queue, initial={"tenant": queue.tenant_id, **before})
-    return render_live(request, "queues/page.html", "queues/live.html", _facts(queue, form=form))
+    queue = get_object_or_404(_queues(), pk=pk)
+    facts = _figures(queue) if getattr(request, "htmx", False) else _facts(request, queue)
+    return render_live(request, "queues/page.html", "queues/live.html", facts)
+
+
+@require_safe
+def show_consumers(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The part of the page that tells of them."""
+    queue = get_object_or_404(_queues(), pk=pk)
+    return render(request, "queues/consuming.html", {"queue": queue, **_consumers(queue)})
+
+
+@require_safe
+def show_charts(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The part of the page that tells how the queue was."""
+    queue, now = get_object_or_404(Queue, pk=pk), timezone.now()
+    asked = asked_range(request.GET.dict(), now)
+    return render(
+        request, "queues/charts.html", {"queue": queue, "asked": asked, "drawn": queue_charts(queue, asked, now)}
+    )
 
 
 @require_POST
 def pause(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Back to the queue's page, or its form again with what was typed if refused."""
-    queue = get_object_or_404(queues_with_figures(), pk=pk)
+    queue = get_object_or_404(_queues(), pk=pk)
     form = PauseForm(queue, request.POST)
     if form.is_valid():
         try:
@@ -75,7 +64,7 @@ def pause(request: HttpRequest, pk: UUID) -> HttpResponse:
         else:
             messages.success(request, f"Paused: {paused.what}. Hosts stop handing it over within seconds.")
             return redirect(f"{reverse('queue', args=[queue.pk])}#pauses")
-    return render(request, "queues/page.html", _facts(queue, pause_form=form))
+    return render(request, "queues/page.html", _facts(request, queue, form))
 
 
 @require_POST
@@ -89,42 +78,38 @@ def resume(request: HttpRequest, pk: UUID, pause: int) -> HttpResponse:
     return redirect(f"{reverse('queue', args=[queue.pk])}#pauses")
 
 
-def _facts(queue: Queue, form: PublishForm | None = None, pause_form: PauseForm | None = None) -> dict[str, Any]:
-    consumers = consumers_of(queue)
-    tenants, more_tenants = attempts_by_tenant(consumers)
+def _queues() -> QuerySet[Queue]:
+    return Queue.objects.select_related("tenant", "operation", "successor")
+
+
+def _facts(request: HttpRequest, queue: Queue, pause_form: PauseForm | None = None) -> dict[str, Any]:
+    """All of the page."""
+    shown = {"tab": "now", "asked": asked_range(request.GET.dict(), timezone.now())}
+    return {**shown, **_figures(queue), **_consumers(queue), "pause_form": pause_form or PauseForm(queue)}
+
+
+def _figures(queue: Queue) -> dict[str, Any]:
     under_way = operation_under_way(queue)
+    partitions = partitions_of(queue)
     return {
         "queue": queue,
-        "figures": figures_of([queue])[0],
-        "partitions": partition_flows(queue),
-        "consumers": consumers,
-        "refusals": refusals_of(queue, consumers),
-        "unassigned": unassigned_of(queue),
-        "tenants": tenants,
-        "more_tenants": more_tenants,
+        "partitions": partitions,
+        "lag": partitions.lag,
+        "open_letters": open_letters_of([queue.pk]).get(queue.pk, 0),
         "pauses": list(pauses_of(queue)),
-        "options": shown_options(queue),
-        "hash_function": config().queue.partitions.hash_function_name,
         "under_way": under_way,
         "deletes": under_way is not None and under_way.kind == DELETE,
         "is_main": is_main(queue),
         "freshness": pipeline_freshness(),
-        "form": form or PublishForm(queue, initial={"tenant": queue.tenant_id}),
-        "pause_form": pause_form or PauseForm(queue),
     }
 
 
-def _publish(request: HttpRequest, queue: Queue, form: PublishForm) -> HttpResponse | None:
-    """Where the stored message is told about, or None where the form says what is wrong."""
-    if not form.is_valid():
-        return None
-    tenant, entity = form.cleaned_data["tenant"], form.cleaned_data["entity"]
-    try:
-        stored = publish_message(queue, tenant, entity, form.cleaned_data["payload"].encode())
-    except QueueError as error:
-        form.add_error(None, f"Not published: {error.message}")
-        return None
-    where = f"topic {stored.topic}, partition {stored.partition}, offset {stored.offset:,}"
-    messages.success(request, f"Published: stored in {where}.")
-    again = urlencode({"tenant": tenant.pk, "entity": entity})
-    return redirect(f"{reverse('queue', args=[queue.pk])}?{again}#publish")
+def _consumers(queue: Queue) -> dict[str, Any]:
+    consumers = consumers_of(queue)
+    tenants, more_tenants = attempts_by_tenant(consumers)
+    return {
+        "consumers": consumers,
+        "refusals": refusals_of(queue, consumers),
+        "tenants": tenants,
+        "more_tenants": more_tenants,
+    }

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
 from console.balances import balance_tables
+from console.move_flows import draw_moves
 from console.rebalance_forms import RebalancePlanForm
 from queueapi.actions.rebalances import plan_rebalance, start_rebalance, why_not_appliable
 from queueapi.cluster.store import DatabaseStore
@@ -65,6 +66,7 @@ def _seen(form: RebalancePlanForm, view: ClusterView) -> dict[str, Any]:
     return {
         "seen": seen,
         "moves": seen.plan.moves[:_MOVES_SHOWN],
+        "flow": draw_moves(seen.plan.moves),
         "tables": balance_tables(balance),
         "why_not": _why_not(seen, asked),
         "service_count": len(view.services),

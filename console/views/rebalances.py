@@ -13,6 +13,7 @@ from console.cluster_filters import RebalanceFilter
 from console.lists import Sort
 from console.live import render_live
 from console.live_lists import LiveListPage
+from console.move_flows import draw_moves
 from queueapi.actions.rebalances import cancel_rebalance
 from queueapi.choices import RebalanceState
 from queueapi.cluster.models import Rebalance
@@ -51,6 +52,7 @@ def show_rebalance(request: HttpRequest, pk: UUID) -> HttpResponse:
         "rebalance": rebalance,
         "operation": operation_of(rebalance.pk),
         "moves": moves[:_MOVES_SHOWN],
+        "flow": draw_moves(moves),
         "tables": balance_tables(
             with_sources(rebalance.balance, moves if is_whole else []),
             after="After" if rebalance.state == RebalanceState.DONE else "As planned",

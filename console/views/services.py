@@ -15,7 +15,6 @@ from console.lists import Sort
 from console.live_lists import LiveListPage
 from queueapi.actions.rebalances import plan_draining, set_service_draining
 from queueapi.cluster.models import ServiceInstance
-from queueapi.cluster.store import DatabaseStore
 from queueapi.selectors.rebalances import coordinator_id, fair_shares
 from queueapi.selectors.services import services
 from queuecore.errors import UnknownService
@@ -49,7 +48,7 @@ class ServiceList(LiveListPage):
 
     def present(self, rows: Iterable[Any]) -> Iterable[ServiceRow]:
         found = list(rows)
-        shares = fair_shares(DatabaseStore().view()) if found else {}
+        shares = fair_shares() if found else {}
         most = max([*shares.values(), *(row.partitions for row in found)], default=0)
         leader = coordinator_id()
         for row in found:

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -7,12 +7,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.access import actor_of
 from console.lists import ListPage, Sort
 from console.tenant_filters import TenantFilter
 from console.tenant_forms import SuspensionForm, TenantForm
+from console.usage_charts import usage_charts
 from queueapi.actions.tenant_removal import delete_tenant, plan_tenant_deletion
 from queueapi.actions.tenant_states import plan_resumption, plan_suspension, resume_tenant, suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, plan_tenant_change, plan_tenant_creation
@@ -21,8 +22,15 @@ from queueapi.change_plans import Change, ChangePlan
 from queueapi.choices import TenantState
 from queueapi.errors import ActionError
 from queueapi.models import Tenant, TenantProfile
-from queueapi.selectors.queues import figures_of, queues_with_figures
-from queueapi.selectors.tenants import quota_lines, recent_audit, tenants_with_counts
+from queueapi.selectors.alerts import open_alerts_of
+from queueapi.selectors.queue_rows import queue_rows
+from queueapi.selectors.tenant_figures import open_groups_of, quota_uses, today, usage_of
+from queueapi.selectors.tenants import audit_of_tenant, tenants_with_counts
+
+QUEUES_SHOWN: Final = 25
+ALERTS_SHOWN: Final = 10
+REQUESTS_SHOWN: Final = 5
+USAGE_DAYS: Final = 30
 
 
 class TenantList(ListPage):
@@ -42,14 +50,24 @@ class TenantList(ListPage):
         return tenants_with_counts()
 
 
+@require_safe
 def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """All that is one tenant's, and the way to each of it."""
     tenant = get_object_or_404(tenants_with_counts(), pk=pk)
+    usage = usage_of(tenant.pk, USAGE_DAYS)
+    queues = queue_rows(tenant.queues.select_related("tenant").order_by("name")[: QUEUES_SHOWN + 1])
     context = {
         "tenant": tenant,
-        "quotas": quota_lines(tenant),
-        "queues": figures_of(queues_with_figures().filter(tenant=tenant)),
-        "usage": admission().usage(tenant.pk),
-        "audit": recent_audit("tenant", tenant.pk),
+        "quotas": quota_uses(tenant, usage),
+        "queues": queues[:QUEUES_SHOWN],
+        "has_more_queues": len(queues) > QUEUES_SHOWN,
+        "groups": open_groups_of(tenant.pk),
+        "alerts": open_alerts_of(tenant.pk, ALERTS_SHOWN),
+        "requests": list(tenant.isolation_requests.all()[:REQUESTS_SHOWN]),
+        "charts": usage_charts(usage, USAGE_DAYS, today()),
+        "shown": USAGE_DAYS,
+        "published": admission().usage(tenant.pk),
+        "audit": audit_of_tenant(tenant.pk),
         "why_not_suspendable": "" if not tenant.is_system else plan_suspension(tenant, "-").why_not,
     }
     return render(request, "tenants/page.html", context)

@@ -37,16 +37,14 @@ function onKey(event) {
     if (link) { event.preventDefault(); link.click(); return; }
   }
   if (event.key === "g") wentAt = event.timeStamp;
-  if (event.key === "/") focusSearch(event);
+  if (event.key === "/") openSearch(event);
+  if (event.key === "f") focusFilter(event);
   if (event.key === "?") find("#shortcuts")?.showModal();
 }
 
-function focusSearch(event) {
-  const search = find(".filters input[type=search]");
-  if (!search) return;
-  event.preventDefault();
-  search.focus();
-  search.select();
+function focusFilter(event) {
+  const filter = find(".filters input[type=search]");
+  if (filter) { event.preventDefault(); filter.focus(); filter.select(); }
 }
 
 function setUpShortcuts() {
@@ -55,6 +53,46 @@ function setUpShortcuts() {
   if (!button) return;
   button.hidden = false;
   button.addEventListener("click", () => find("#shortcuts").showModal());
+}
+
+// --- Search over everything: found while typing, chosen by arrow keys -----------------------------
+
+function openSearch(event) {
+  const dialog = find("#search");
+  if (!dialog) return;
+  event.preventDefault();
+  const box = find("#search-text") ?? find("input", dialog);
+  if (dialog.contains(box)) dialog.showModal();
+  box.focus();
+  box.select();
+}
+
+function onSearchKey(event, box, results) {
+  const hits = findAll("[data-hit]", results);
+  const at = hits.indexOf(document.activeElement);
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step && hits.length) {
+    event.preventDefault();
+    const next = at + step;
+    if (next < 0) box.focus();
+    else hits[Math.min(next, hits.length - 1)].focus();
+  } else if (event.key === "Enter" && event.target === box && hits.length && find(".found", results)?.dataset.for === box.value) {
+    event.preventDefault();
+    hits[0].click();
+  } else if (at >= 0 && event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    box.focus(); // what is typed on goes where it began
+  }
+}
+
+function setUpSearch() {
+  const dialog = find("#search");
+  if (!dialog) return;
+  find("#search-open").addEventListener("click", openSearch);
+  find("[data-close]", dialog).addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  dialog.addEventListener("keydown", (event) => onSearchKey(event, find("input", dialog), find("#search-results")));
+  const box = find("#search-text");
+  if (box) find("main").addEventListener("keydown", (event) => onSearchKey(event, box, find("#search-page-results")));
 }
 
 // --- Where we are: in view, where the entries are a row that scrolls ------------------------------
@@ -68,7 +106,8 @@ function showWhereWeAre() {
 // --- Selecting rows ---------------------------------------------------------------------------
 
 function setUpSelection(form) {
-  const boxes = findAll("input[name=letter]:not(:disabled)", form);
+  const kind = form.dataset.selection || "letter";
+  const boxes = findAll(`input[name=${kind}]:not(:disabled)`, form);
   const all = find("[data-select-all]", form);
   const buttons = findAll("[data-needs-selection]", form).map((button) => [button, button.title]);
   const label = find("[data-selected]", form);
@@ -80,7 +119,7 @@ function setUpSelection(form) {
     all.disabled = boxes.length === 0;
     for (const [button, title] of buttons) {
       button.disabled = chosen === 0;
-      button.title = chosen ? title : "Choose at least one letter";
+      button.title = chosen ? title : `Choose at least one ${kind}`;
     }
     label.textContent = chosen ? `${chosen} of ${boxes.length} on this page chosen` : boxes.length ? hint : "None on this page can be chosen";
   };
@@ -88,6 +127,22 @@ function setUpSelection(form) {
   all.addEventListener("change", () => { boxes.forEach((box) => { box.checked = all.checked; }); show(); });
   form.addEventListener("change", show);
   show();
+}
+
+// --- Copying: what is shown once ------------------------------------------------------------------
+
+function setUpCopying(button) {
+  const source = find(button.dataset.copy);
+  const label = button.textContent;
+  const done = (text) => { button.textContent = text; find("#announcer").textContent = text; setTimeout(() => { button.textContent = label; }, 3000); };
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    source.focus();
+    source.select();
+    // Browsers give the clipboard to pages of https and of this machine alone; elsewhere the old way is left.
+    try { await navigator.clipboard.writeText(source.value); done("Copied"); }
+    catch { done(document.execCommand("copy") ? "Copied" : "Press Ctrl+C"); }
+  });
 }
 
 // --- Ages: they go on counting, so that an old figure never looks fresh -------------------------
@@ -112,23 +167,33 @@ function countAges() {
 
 // --- Live parts ---------------------------------------------------------------------------------
 // They are replaced every few seconds. Nobody looking at them should notice anything but new figures: what was
-// scrolled stays scrolled, what is being selected stays selected, and a hidden tab asks for nothing.
+// scrolled or opened stays so, what is being selected stays selected, and a hidden tab asks for nothing.
 
 let answeredAt = Date.now();
 let announced = "";
 
 const isLive = (event) => event.target.matches("[data-live]");
 
+// Text, rows, or what is being typed: whoever is about to do something with it keeps it.
 function isSelectingIn(part) {
   const selection = getSelection();
-  return !selection.isCollapsed && part.contains(selection.anchorNode);
+  const holds = !selection.isCollapsed && part.contains(selection.anchorNode);
+  const isUsed = find("input[type=checkbox]:checked", part) || (part.contains(document.activeElement) && isTyping(document.activeElement));
+  return holds || Boolean(isUsed);
 }
 
 const scrolled = new Map();
-const keepScrolled = (part) => findAll("[id$=-scroll]", part).forEach((each) => scrolled.set(each.id, [each.scrollLeft, each.scrollTop]));
-const restoreScrolled = (part) => findAll("[id$=-scroll]", part).forEach((each) => {
-  if (scrolled.has(each.id)) [each.scrollLeft, each.scrollTop] = scrolled.get(each.id);
-});
+const opened = new Map();
+const keepScrolled = (part) => {
+  findAll("[id$=-scroll]", part).forEach((each) => scrolled.set(each.id, [each.scrollLeft, each.scrollTop]));
+  findAll("details[id]", part).forEach((each) => opened.set(each.id, each.open));
+};
+const restoreScrolled = (part) => {
+  findAll("details[id]", part).forEach((each) => { if (opened.has(each.id)) each.open = opened.get(each.id); });
+  findAll("[id$=-scroll]", part).forEach((each) => {
+    if (scrolled.has(each.id)) [each.scrollLeft, each.scrollTop] = scrolled.get(each.id);
+  });
+};
 
 // Screen readers hear about a change once, and nothing while all stays as it is.
 function announce() {
@@ -149,7 +214,7 @@ function setUpLive() {
   const on = (name, act) => document.addEventListener(name, (event) => { if (isLive(event)) act(event); });
   on("htmx:beforeRequest", (event) => { if (document.hidden || isSelectingIn(event.target)) event.preventDefault(); });
   on("htmx:beforeSwap", (event) => keepScrolled(event.target));
-  on("htmx:afterSwap", (event) => { restoreScrolled(event.target); countAges(); announce(); showConnection(false); });
+  on("htmx:afterSwap", (event) => { restoreScrolled(event.target); findAll("[data-selection]", event.target).forEach(setUpSelection); countAges(); announce(); showConnection(false); });
   for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) on(failure, () => showConnection(true));
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) findAll("[data-live][hx-trigger]").forEach((part) => htmx.trigger(part, "wake"));
@@ -159,8 +224,10 @@ function setUpLive() {
 
 setUpTheme();
 setUpShortcuts();
+setUpSearch();
 showWhereWeAre();
 setUpLive();
 findAll("[data-selection]").forEach(setUpSelection);
+findAll("[data-copy]").forEach(setUpCopying);
 countAges();
 setInterval(countAges, 1000);

@@ -14,9 +14,10 @@ from django.db import Error as DatabaseError
 from console.secrets import kept_secret
 from queueapi.bootstrap import ADMINISTRATOR, bootstrap
 from queueapi.config import Config, config, unusable_data_dir
+from queueapi.listening import with_port_after
 from queueapi.runtime import close_provider
 from queueapi.supervisor.child import Child
-from queueapi.supervisor.children import children
+from queueapi.supervisor.children import ChildSpec, children
 from queueapi.supervisor.output import Output
 from queueapi.supervisor.supervisor import Supervisor
 from queuecore.errors import QueueError
@@ -42,11 +43,18 @@ class Command(BaseCommand):
             # Absolute, as children start in another folder than we did.
             environment = {"SWITCHYARD_DATA_DIR": str(current.data)}
             processes = [
-                Child(spec, Output(spec.name, number), folder, environment)
+                Child(spec, Output(spec.name, number), folder, environment | _metrics_address(spec, current))
                 for number, spec in enumerate(children(demo=demo))
             ]
             supervisor = Supervisor(processes, output)
             supervisor.run(lambda: _answers(current), lambda: _announce(output, current, password))
+
+
+def _metrics_address(spec: ChildSpec, current: Config) -> dict[str, str]:
+    """Each has its own: two processes cannot listen on one."""
+    if not current.metrics_listen or spec.metrics_port is None:
+        return {}
+    return {"SWITCHYARD_METRICS_LISTEN": with_port_after(current.metrics_listen, spec.metrics_port)}
 
 
 def _prepare(password: str) -> None:

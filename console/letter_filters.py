@@ -1,0 +1,49 @@
+"""What lists of groups and of the ledger can be narrowed to."""
+
+from typing import Any
+
+import django_filters
+from django import forms
+from django.db.models import Q, QuerySet
+
+from console.filters import QueueNameFilter, search_box, time_input
+from queueapi.choices import LedgerAction
+from queueapi.models import DeadLetterGroup, LedgerEntry
+
+_WAITING = [("open", "With open letters"), ("noted", "With a note")]
+
+
+class GroupFilter(django_filters.FilterSet):
+    q = search_box("Search", "search", "Error, or fingerprint")
+    queue = QueueNameFilter()
+    show = django_filters.ChoiceFilter(label="Show", choices=_WAITING, method="by_show", empty_label="All groups")
+
+    class Meta:
+        model = DeadLetterGroup
+        fields: list[str] = []
+
+    def search(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        text = Q(exception_class__icontains=value) | Q(exception_message__icontains=value)
+        return rows.filter(text | Q(fingerprint=value))
+
+    def by_show(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(open_letters__gt=0) if value == "open" else rows.exclude(note="")
+
+
+class LedgerFilter(django_filters.FilterSet):
+    who = search_box("Who", "by_who", "User name")
+    action = django_filters.ChoiceFilter(choices=LedgerAction, empty_label="Anything")
+    q = search_box("Reason", "by_reason", "A part of it")
+    since = django_filters.DateTimeFilter("at", "gte", label="Since (UTC)", widget=time_input())
+    until = django_filters.DateTimeFilter("at", "lt", label="Before (UTC)", widget=time_input())
+    group = django_filters.ModelChoiceFilter(queryset=DeadLetterGroup.objects.all(), widget=forms.HiddenInput)
+
+    class Meta:
+        model = LedgerEntry
+        fields: list[str] = []
+
+    def by_who(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(actor_name__icontains=value)
+
+    def by_reason(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(reason__icontains=value)

@@ -1,0 +1,92 @@
+"""How a queue was: lag, rates and processing times, drawn."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.urls import reverse
+
+from console.chart_ranges import ChartRange
+from console.charts import Chart, Mark, Series, Span, draw
+from console.templatetags.console import as_milliseconds, rate, seconds
+from queueapi.cluster.models import Rebalance
+from queueapi.models import Queue
+from queueapi.selectors.histories import Resolution, lag_history, processing_history
+from queueapi.selectors.rebalances import rebalances_of
+
+# Processing is kept by the minute alone: of longer times there would be too many.
+_LONGEST_PROCESSING: Final = timedelta(days=8)
+# Of a stretch that has only just begun nobody knows the rate.
+_SHORTEST: Final = timedelta(minutes=1)
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCharts:
+    charts: list[Chart]
+    rebalances: list[Rebalance]
+
+
+def queue_charts(queue: Queue, asked: ChartRange, now: datetime, *, marks_rebalances: bool = True) -> QueueCharts:
+    span = asked.span
+    moved = rebalances_of(queue, span.begin, span.end) if marks_rebalances else []
+    marks = [_mark(rebalance) for rebalance in moved]
+    return QueueCharts([*_lag(queue, asked, now, marks), *_processing(queue, span, marks)], moved)
+
+
+def _lag(queue: Queue, asked: ChartRange, now: datetime, marks: list[Mark]) -> list[Chart]:
+    span = asked.span
+    found = lag_history(queue, asked.resolution).filter(at__gte=span.begin, at__lt=span.end)
+    rows = list(found.values_list("at", "lag_messages", "lag_seconds", "produced", "consumed"))
+    messages, behind = (_largest(span, rows, column) for column in (1, 2))
+    produced, consumed = (_per_second(span, rows, column, now) for column in (3, 4))
+    return [
+        draw("messages", "Lag in messages", span, [Series("Lag", messages)], _messages, marks, least=4),
+        draw("seconds", "Lag in seconds", span, [Series("Lag", behind)], seconds, marks),
+        draw("rates", "Rates", span, [Series("Produced", produced), Series("Consumed", consumed)], rate, marks),
+    ]
+
+
+def _processing(queue: Queue, span: Span, marks: list[Mark]) -> list[Chart]:
+    if span.end - span.begin > _LONGEST_PROCESSING:
+        return []
+    found = processing_history(queue).filter(at__gte=span.begin, at__lt=span.end)
+    rows = list(found.values_list("at", "p50_ms", "p95_ms", "p99_ms"))
+    series = [Series(name, _largest(span, rows, column)) for column, name in enumerate(("p50", "p95", "p99"), 1)]
+    title = "Processing time" if span.step <= Resolution.MINUTE.stretch else "Processing time, of the slowest minutes"
+    return [draw("processing", title, span, series, as_milliseconds, marks)]
+
+
+def _largest(span: Span, rows: Iterable[Row], column: int) -> list[float | None]:
+    """The most in each stretch."""
+    values: list[float | None] = [None] * len(span.times)
+    for row in rows:
+        index, value = int((row[0] - span.begin) / span.step), row[column]
+        if value is not None:
+            values[index] = max(values[index] or 0, value)
+    return values
+
+
+def _per_second(span: Span, rows: Iterable[Row], column: int, now: datetime) -> list[float | None]:
+    """What was counted in each stretch, by how long that has lasted."""
+    counts: list[int | None] = [None] * len(span.times)
+    for row in rows:
+        index = int((row[0] - span.begin) / span.step)
+        counts[index] = (counts[index] or 0) + row[column]
+    lasted = [min(span.step, now - at) for at in span.times]
+    return [
+        None if count is None or length < _SHORTEST else count / length.total_seconds()
+        for count, length in zip(counts, lasted, strict=True)
+    ]
+
+
+def _mark(rebalance: Rebalance) -> Mark:
+    at = rebalance.started_at or rebalance.created_at
+    text = f"Rebalance at {at:%H:%M:%S} UTC: {rebalance.reason}"
+    return Mark(at, text, reverse("rebalance", args=[rebalance.pk]))
+
+
+def _messages(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:g}"

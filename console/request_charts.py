@@ -1,0 +1,108 @@
+"""Requests between services, drawn: how they were, and how long answers took."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from console.chart_ranges import ChartRange
+from console.charts import Chart, Series, draw
+from console.request_limits import RequestLimits
+from console.templatetags.console import as_milliseconds, whole
+from queueapi.selectors.pending_requests import request_minutes
+from queuecore.requests import LAG_BOUNDS_MS
+
+_MINUTE: Final = timedelta(minutes=1)
+_AGES_MS: Final = (100, 500, 1_000, 5_000, 10_000, 30_000, 60_000)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBar:
+    """So many answers took up to `label`; `share` is of the longest bar, 0 to 1."""
+
+    label: str
+    count: int
+    share: float
+    is_beyond: bool
+
+
+def answer_bars(counts: Sequence[int], limits: RequestLimits) -> list[AnswerBar]:
+    """From the shortest time that any answer took to the longest. Beyond: longer than the limit."""
+    bounds = [
+        *(f"up to {as_milliseconds(bound)}" for bound in LAG_BOUNDS_MS),
+        f"over {as_milliseconds(LAG_BOUNDS_MS[-1])}",
+    ]
+    least = [0, *LAG_BOUNDS_MS]
+    some = [index for index, count in enumerate(counts) if count]
+    if not some:
+        return []
+    most = max(counts)
+    return [
+        AnswerBar(bounds[index], counts[index], counts[index] / most, least[index] >= limits.lag_ms)
+        for index in range(some[0], some[-1] + 1)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class AgeBar:
+    """Of so many services and topics the oldest request has waited so long; `pending` wait there in all."""
+
+    label: str
+    count: int
+    pending: int
+    share: float
+    is_beyond: bool
+
+
+def age_bars(ages: Sequence[tuple[int, int]], limits: RequestLimits) -> list[AgeBar]:
+    """By how long the oldest request waits, from the shortest time to the longest that any does."""
+    if not ages:
+        return []
+    bounds = [0, *_AGES_MS]
+    places = [sum(age >= bound for bound in _AGES_MS) for age, _ in ages]
+    counts = [places.count(index) for index in range(len(bounds))]
+    pending = [
+        sum(waits for place, (_, waits) in zip(places, ages, strict=True) if place == index)
+        for index in range(len(bounds))
+    ]
+    return [
+        AgeBar(
+            _age_label(index),
+            counts[index],
+            pending[index],
+            counts[index] / max(counts),
+            bounds[index] >= limits.lag_ms,
+        )
+        for index in range(min(places), max(places) + 1)
+    ]
+
+
+def _age_label(index: int) -> str:
+    if index == len(_AGES_MS):
+        return f"{as_milliseconds(_AGES_MS[-1])} and more"
+    return f"under {as_milliseconds(_AGES_MS[index])}"
+
+
+def request_charts(asked: ChartRange, limits: RequestLimits) -> list[Chart]:
+    """By the minute, with a line where somebody is called."""
+    span = asked.span
+    rows: dict[datetime, Sequence[Any]] = {row[0]: row for row in request_minutes(span.begin, span.end)}
+    pending, timed_out, slowest = ([_most(rows, at, span.step, column) for at in span.times] for column in (1, 2, 3))
+    return [
+        draw("pending", "Pending, of all services", span, _limited("Pending", pending, limits.pending), whole, least=4),
+        draw(
+            "timeouts", "Timed out a minute", span, _limited("Timed out", timed_out, limits.timed_out), whole, least=4
+        ),
+        draw("answers", "Slowest p99 of answers", span, _limited("p99", slowest, limits.lag_ms), as_milliseconds),
+    ]
+
+
+def _limited(name: str, values: list[float | None], limit: float) -> list[Series]:
+    """With the limit, where the values come near it: a line far above would flatten them."""
+    most = max((value for value in values if value is not None), default=0)
+    return [Series(name, values), *([Series("Limit", [limit] * len(values))] if most >= limit / 4 else [])]
+
+
+def _most(rows: dict[datetime, Sequence[Any]], at: datetime, step: timedelta, column: int) -> float | None:
+    found = [row[column] for index in range(step // _MINUTE) if (row := rows.get(at + index * _MINUTE))]
+    return max((value for value in found if value is not None), default=None)

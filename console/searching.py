@@ -1,0 +1,160 @@
+"""What is found by a text, of every kind that whoever looks may read, and where it is."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from queueapi.access.principals import Principal
+from queueapi.access.table import READ, Resource
+from queueapi.cluster.models import ServiceInstance
+from queueapi.config import config
+from queueapi.models import (
+    Alert,
+    DeadLetter,
+    DeadLetterGroup,
+    IsolationRequest,
+    Operation,
+    Queue,
+    RequestCurrent,
+    Tenant,
+)
+from queueapi.selectors import search
+from queuecore.topics import ServiceType, group_name
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing: what it is called, what else tells it from others, how it is, and where it is."""
+
+    title: str
+    detail: str
+    url: str
+    state: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is of one kind. `more`: the list that has all of them, where there may be more."""
+
+    label: str
+    hits: list[Hit]
+    more: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`list_name` is the list of all, which `?q=` narrows. `is_tenants`: whether a tenant's people have pages of it."""
+
+    label: str
+    resource: Resource
+    find: Callable[[Principal, str], Iterable[Any]]
+    hit: Callable[[Any], Hit]
+    list_name: str = ""
+    is_tenants: bool = False
+
+
+def found(principal: Principal, text: str) -> list[Found]:
+    """By kind, without those of which nothing is."""
+    wanted = search.readable_text(text)
+    if not wanted:
+        return []
+    shown = [kind for kind in KINDS if kind.is_tenants or principal.tenant_id is None]
+    each = (_found(kind, principal, wanted) for kind in shown if principal.may(READ, kind.resource))
+    return [one for one in each if one.hits]
+
+
+def _found(kind: Kind, principal: Principal, text: str) -> Found:
+    hits = [kind.hit(row) for row in kind.find(principal, text)]
+    is_cut = len(hits) >= search.MOST and kind.list_name
+    return Found(kind.label, hits, f"{reverse(kind.list_name)}?{urlencode({'q': text})}" if is_cut else "")
+
+
+def _queue(queue: Queue) -> Hit:
+    detail = f"topic {queue.topic}, of {queue.tenant}"
+    return Hit(queue.name, detail, reverse("queue", args=[queue.pk]), queue.state_choice)
+
+
+def _group(queue: Queue) -> Hit:
+    tree, kind = config().queue, ServiceType(queue.service_type)
+    name = group_name(kind, queue.name, queue.tenant_id, None, prefix=tree.prefix, style=tree.group_id_style)
+    return Hit(name, f"of queue {queue.name}, of {queue.tenant}", reverse("queue_groups", args=[queue.pk]))
+
+
+def _tenant(tenant: Tenant) -> Hit:
+    return Hit(tenant.name, tenant.description[:80], reverse("tenant", args=[tenant.pk]), tenant.state_choice)
+
+
+def _letter_group(group: DeadLetterGroup) -> Hit:
+    address = f"{reverse('dead_letters')}?{urlencode({'group': group.pk})}"
+    detail = f"{group.exception_message[:80]}, {group.open_letters:,} open in {group.queue.name}"
+    return Hit(group.exception_class.rpartition(".")[2] or group.exception_class, detail, address)
+
+
+def _letter(letter: DeadLetter) -> Hit:
+    detail = f"{letter.exception_class.rpartition('.')[2]} in {letter.queue.name}"
+    return Hit(str(letter.pk), detail, reverse("dead_letter", args=[letter.pk]), letter.state_choice)
+
+
+def _operation(operation: Operation) -> Hit:
+    address = reverse("operation", args=[operation.pk])
+    return Hit(operation.summary, f"{operation.created_at:%Y-%m-%d %H:%M} UTC", address, operation.state_choice)
+
+
+def _alert(alert: Alert) -> Hit:
+    return Hit(
+        f"{alert.rule_name}: {alert.subject_name}",
+        f"since {alert.since:%Y-%m-%d %H:%M} UTC",
+        reverse("alert", args=[alert.pk]),
+        alert.state_choice,
+    )
+
+
+def _service(service: ServiceInstance) -> Hit:
+    address = f"{reverse('services')}?{urlencode({'q': service.service_id})}"
+    return Hit(service.service_id, f"{', '.join(service.service_types)} on {service.host}", address)
+
+
+def _request(row: RequestCurrent) -> Hit:
+    address = f"{reverse('pending_requests')}?{urlencode({'q': row.request_topic})}"
+    return Hit(row.request_topic, f"{row.pending:,} pending of {row.service_id}", address)
+
+
+def _isolation(request: IsolationRequest) -> Hit:
+    address = reverse("isolation_request", args=[request.pk])
+    return Hit(", ".join(request.queue_names), f"for {request.tenant}", address, request.state_choice)
+
+
+def _user(user: User) -> Hit:
+    account = getattr(user, "account", None)
+    role = account.role_choice.label if account else "no role"
+    return Hit(user.get_username(), role, reverse("user", args=[user.pk]))
+
+
+KINDS: Final = (
+    Kind("Queues and topics", Resource.QUEUES, search.find_queues, _queue, "queues", is_tenants=True),
+    Kind("Tenants", Resource.TENANTS, search.find_tenants, _tenant, "tenants"),
+    Kind("Groups", Resource.GROUPS, search.find_queues_of_group, _group),
+    Kind("Alerts", Resource.ALERTS, search.find_alerts, _alert, "alerts"),
+    Kind("Dead letters by error", Resource.DEAD_LETTER_GROUPS, search.find_letter_groups, _letter_group),
+    Kind("Dead letters", Resource.DEAD_LETTERS, search.find_letters, _letter, "dead_letters", is_tenants=True),
+    Kind("Services", Resource.SERVICES, search.find_services, _service, "services"),
+    Kind("Requests", Resource.PENDING_REQUESTS, search.find_requests, _request, "pending_requests"),
+    Kind(
+        "Isolation requests",
+        Resource.ISOLATION_REQUESTS,
+        search.find_isolation_requests,
+        _isolation,
+        "isolation_requests",
+        is_tenants=True,
+    ),
+    Kind("Operations", Resource.OPERATIONS, search.find_operations, _operation, "operations", is_tenants=True),
+    Kind("Users", Resource.USERS, search.find_users, _user, "users"),
+)
+
+
+def count(of: Iterable[Found]) -> int:
+    return sum(len(one.hits) for one in of)

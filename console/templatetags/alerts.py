@@ -1,0 +1,53 @@
+"""How alerts, their rules and limits look: each value with its unit."""
+
+from datetime import timedelta
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+
+from console.templatetags.console import duration, tone_badge
+from queueapi.alerting.metrics import METRICS, number
+from queueapi.choices import AlertMetric, DeliveryState, Tone
+from queueapi.models import AlertRule
+
+register = template.Library()
+
+
+@register.filter
+def measured(value: float | None, metric: str) -> str:
+    """A value of that metric, in its unit."""
+    return "not known" if value is None else f"{number(value)} {METRICS[AlertMetric(metric)].unit}"
+
+
+@register.filter
+def metric_name(metric: str) -> str:
+    return str(AlertMetric(metric).label)
+
+
+@register.filter
+def lasting(seconds: float) -> str:
+    """For how long something has to hold."""
+    return f"for {duration(timedelta(seconds=seconds))}" if seconds else "at once"
+
+
+@register.filter
+def resolves_at(rule: AlertRule) -> float:
+    return rule.threshold if rule.resolve_at is None else rule.resolve_at
+
+
+@register.filter
+def on_or_off(enabled: bool) -> str:
+    return tone_badge("On", Tone.GOOD.value) if enabled else tone_badge("Off", Tone.QUIET.value)
+
+
+@register.filter
+def delivery_state(value: str | None) -> Any:
+    return DeliveryState(value) if value else None
+
+
+@register.simple_tag
+def names(rows: Any) -> str:
+    """Of channels, or that there are none."""
+    told = ", ".join(str(row) for row in rows)
+    return told or format_html('<span class="quiet">{}</span>', "nobody")

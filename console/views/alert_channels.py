@@ -1,0 +1,127 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from console.access import actor_of
+from console.alert_filters import ChannelFilter
+from console.changes import carried_out, planned
+from console.channel_forms import form_for, form_of
+from console.lists import ListPage, Sort
+from queueapi.actions.alert_channels import change_channel, create_channel, delete_channel, test_channel
+from queueapi.alerting.channels import shown_options
+from queueapi.choices import ChannelKind
+from queueapi.models import AlertChannel
+from queueapi.selectors.alert_channels import channels_for_lists, deliveries_of, rules_telling
+from queueapi.selectors.tenants import recent_audit
+
+_DELIVERIES_SHOWN = 20
+
+
+class ChannelList(ListPage):
+    template_name = "alert_channels/list.html"
+    filter_class = ChannelFilter
+    default_sort = Sort("name", descending=False)
+    columns = {"name": "name", "kind": "kind", "rules": "rule_count", "last": "last_at"}
+
+    def all_rows(self) -> QuerySet[Any]:
+        return channels_for_lists()
+
+
+def show_channel(request: HttpRequest, pk: UUID) -> HttpResponse:
+    channel = get_object_or_404(channels_for_lists(), pk=pk)
+    context = {
+        "channel": channel,
+        "options": shown_options(channel.kind, channel.options),
+        "rules": list(rules_telling(channel)),
+        "deliveries": list(deliveries_of(channel)[:_DELIVERIES_SHOWN]),
+        "audit": recent_audit("alert_channel", pk),
+    }
+    return render(request, "alert_channels/page.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """The form of a kind; a POST creates the channel, or shows what that would be, or the form again if refused."""
+    asked = request.GET.get("kind", "")
+    kind = ChannelKind(asked) if asked in ChannelKind.values else ChannelKind.EMAIL
+    form = form_of(kind, request.POST if request.method == "POST" else None)
+    made, plan = carried_out(
+        request,
+        form,
+        lambda: create_channel(
+            actor_of(request),
+            name=form.cleaned_data["name"],
+            kind=kind,
+            options=form.options(),
+            enabled=form.cleaned_data["enabled"],
+        ),
+        "Not created",
+    )
+    if made is not None:
+        messages.success(request, f"Created: channel {made.name}. Test it, then name it in rules.")
+        return redirect("alert_channel", pk=made.pk)
+    context = {"form": form, "plan": plan, "kind": kind, "kinds": list(ChannelKind)}
+    return render(request, "alert_channels/form.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """As `create`, of one that is there. Its kind stays."""
+    channel = get_object_or_404(AlertChannel, pk=pk)
+    form = form_for(channel, request.POST if request.method == "POST" else None)
+    changed, plan = carried_out(
+        request,
+        form,
+        lambda: change_channel(
+            actor_of(request),
+            channel,
+            name=form.cleaned_data["name"],
+            options=form.options(),
+            enabled=form.cleaned_data["enabled"],
+        ),
+        "Not changed",
+    )
+    if changed is not None:
+        messages.success(request, "Changed. What waits goes there, too.")
+        return redirect("alert_channel", pk=pk)
+    context = {"form": form, "plan": plan, "channel": channel, "kind": ChannelKind(channel.kind)}
+    return render(request, "alert_channels/form.html", context)
+
+
+@require_POST
+def test(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Back to the channel's page, which says what came of it."""
+    trial = test_channel(actor_of(request), get_object_or_404(AlertChannel, pk=pk))
+    if trial.delivered:
+        messages.success(request, f"Delivered within {trial.took_ms:,} ms: look whether it arrived.")
+    else:
+        messages.error(request, f"Not delivered, after {trial.took_ms:,} ms: {trial.error}.")
+    return redirect("alert_channel", pk=pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What would be gone; a POST does it."""
+    channel = get_object_or_404(AlertChannel, pk=pk)
+    if request.method == "POST":
+        delete_channel(actor_of(request), channel)
+        messages.success(request, f"Deleted: channel {channel.name}. Rules tell it nothing more.")
+        return redirect("alert_channels")
+    plan = planned(lambda: delete_channel(actor_of(request), channel))
+    plan = replace(plan, warnings=(*plan.warnings, *_told_nothing(channel)))
+    context = {"thing": channel, "back": reverse("alert_channel", args=[pk]), "plan": plan}
+    return render(request, "parts/deletion.html", context)
+
+
+def _told_nothing(channel: AlertChannel) -> Iterator[str]:
+    names = [rule.name for rule in rules_telling(channel)]
+    if names:
+        yield f"these rules tell it nothing more: {', '.join(names)}"

@@ -1,0 +1,109 @@
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from console.access import actor_of
+from console.alert_filters import RuleFilter
+from console.alert_forms import RuleChangeForm, RuleForm
+from console.changes import carried_out, planned
+from console.lists import Sort
+from console.live_lists import LiveListPage
+from queueapi.actions.alert_rules import change_rule, create_rule, delete_rule
+from queueapi.errors import ActionError
+from queueapi.models import AlertRule, Queue
+from queueapi.selectors.alert_rules import measures_of, rules_for_lists
+from queueapi.selectors.tenants import recent_audit
+
+_QUEUES_OFFERED = 100
+
+
+class RuleList(LiveListPage):
+    template_name = "alert_rules/list.html"
+    part_name = "alert_rules/rows.html"
+    filter_class = RuleFilter
+    default_sort = Sort("name", descending=False)
+    columns = {
+        "name": "name",
+        "metric": "metric",
+        "threshold": "threshold",
+        "open": "open_alerts",
+        "enabled": "enabled",
+    }
+
+    def all_rows(self) -> QuerySet[Any]:
+        return rules_for_lists()
+
+
+def show_rule(request: HttpRequest, pk: UUID) -> HttpResponse:
+    rule = get_object_or_404(rules_for_lists(), pk=pk)
+    return render(request, "alert_rules/page.html", {"rule": rule, "audit": recent_audit("alert_rule", pk)})
+
+
+@require_safe
+def show_measures(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """A part of the rule's page: to read the figures of all queues may take longer than a page should."""
+    rule = get_object_or_404(AlertRule, pk=pk)
+    return render(request, "alert_rules/measures.html", {"rule": rule, "seen": measures_of(rule, timezone.now())})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """An empty form, or filled in by the link; a POST creates the rule, or shows what that would be."""
+    form = RuleForm(request.POST) if request.method == "POST" else RuleForm(initial=request.GET.dict())
+    made, plan = carried_out(request, form, lambda: create_rule(actor_of(request), **form.cleaned_data), "Not created")
+    if made is not None:
+        messages.success(request, f"Created: rule {made.name}. It holds within seconds.")
+        return redirect("alert_rule", pk=made.pk)
+    names = Queue.objects.order_by("name").values_list("name", flat=True).distinct()
+    return render(
+        request, "alert_rules/form.html", {"form": form, "plan": plan, "queue_names": list(names[:_QUEUES_OFFERED])}
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """As `create`, of one that is there."""
+    rule = get_object_or_404(AlertRule, pk=pk)
+    # The form changes the row that it is given.
+    form = RuleChangeForm(request.POST if request.method == "POST" else None, instance=AlertRule.objects.get(pk=pk))
+    changed, plan = carried_out(
+        request, form, lambda: change_rule(actor_of(request), rule, **form.cleaned_data), "Not changed"
+    )
+    if changed is not None:
+        messages.success(request, "Changed. It holds within seconds.")
+        return redirect("alert_rule", pk=pk)
+    return render(request, "alert_rules/form.html", {"form": form, "plan": plan, "rule": rule})
+
+
+@require_POST
+def switch(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """On or off, as `enabled` says."""
+    rule, enabled = get_object_or_404(AlertRule, pk=pk), request.POST.get("enabled") == "yes"
+    change_rule(actor_of(request), rule, enabled=enabled)
+    told = "On: it holds within seconds." if enabled else "Off: its open alerts resolve within seconds."
+    messages.success(request, told)
+    return redirect("alert_rule", pk=pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What would be gone, or what stands in the way; a POST does it."""
+    rule = get_object_or_404(AlertRule, pk=pk)
+    if request.method == "POST":
+        try:
+            delete_rule(actor_of(request), rule)
+        except ActionError as error:
+            messages.error(request, f"Not deleted: {error.message}.")
+            return redirect("delete_alert_rule", pk=pk)
+        messages.success(request, f"Deleted: rule {rule.name}. Its open alerts resolve within seconds.")
+        return redirect("alert_rules")
+    plan = planned(lambda: delete_rule(actor_of(request), rule))
+    context = {"thing": rule, "back": reverse("alert_rule", args=[pk]), "plan": plan}
+    return render(request, "parts/deletion.html", context)

@@ -1,0 +1,80 @@
+"""Mending a letter's message before it is sent again: what would be sent otherwise first, then the change."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods
+
+from console.access import actor_of
+from console.edit_forms import MOST_EDITED_BYTES, EditForm, compared, shown
+from queueapi.actions.letter_edits import edit_letter, message_of, original_of, revert_letter
+from queueapi.actions.replays import replay_letters
+from queueapi.choices import LetterState
+from queueapi.errors import ActionError
+from queueapi.models import DeadLetter, DeadLetterEdit
+from queuecore.errors import QueueError
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """The form; a POST compares what was typed with the original, saves it, or saves and replays it."""
+    letter = get_object_or_404(DeadLetter.objects.select_related("queue", "body"), pk=pk)
+    was_edited_at = DeadLetterEdit.objects.filter(letter=letter).values_list("edited_at", flat=True).first()
+    now = message_of(letter)
+    if request.method == "POST":
+        form = EditForm(now, request.POST)
+    else:
+        form = EditForm(now, initial={**shown(now), "seen": _exact(was_edited_at)})
+    if form.is_valid() and "plan" not in request.POST and (done := _save(request, letter, form)):
+        return done
+    context = {
+        "letter": letter,
+        "form": form,
+        "is_edited": was_edited_at is not None,
+        "why_not": _why_not(letter),
+        "lines": compared(original_of(letter), form.message) if _is_whole(form) else None,
+    }
+    return render(request, "dead_letters/edit.html", context)
+
+
+def _save(request: HttpRequest, letter: DeadLetter, form: EditForm) -> HttpResponse | None:
+    """Back to the letter; None where it was refused, and the form says why."""
+    actor, values = actor_of(request), form.cleaned_data
+    try:
+        if "revert" in request.POST:
+            revert_letter(actor, letter.pk, reason=values["reason"], seen=values["seen"])
+            messages.success(request, "A replay sends the original again.")
+        else:
+            edit_letter(actor, letter.pk, form.message, reason=values["reason"], seen=values["seen"])
+            messages.success(request, "Saved: a replay sends the edited message. The original stays as it is.")
+        if "replay" in request.POST:
+            replay_letters(actor, [letter.pk])
+            messages.success(request, "The replay has started. This page follows it.")
+    except (ActionError, QueueError) as error:
+        form.add_error(None, f"Not saved: {error.message}.")
+        return None
+    return redirect("dead_letter", pk=letter.pk)
+
+
+def _why_not(letter: DeadLetter) -> str:
+    if letter.state != LetterState.OPEN:
+        return f"Only open letters can be edited; this one is {letter.state_choice.label.lower()}."
+    if letter.payload_size > MOST_EDITED_BYTES:
+        return (
+            f"Its payload has {letter.payload_size:,} bytes, too many to edit here: download it, and send the mended "
+            "one over REST (PUT /dead-letters/<id>/message)."
+        )
+    return ""
+
+
+def _is_whole(form: EditForm) -> bool:
+    """Whether there is a message to compare, whatever else is wrong."""
+    return form.is_bound and {"key", "headers", "data"} <= getattr(form, "cleaned_data", {}).keys()
+
+
+def _exact(at: datetime | None) -> str:
+    """To the microsecond: who saves compares."""
+    return "" if at is None else at.isoformat()
