@@ -4,12 +4,16 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 NAME ?= log
+# How many processes run tests side by side, each a module at a time and with services of its own.
+JOBS ?= 2
+BESIDE := --numprocesses $(JOBS) --dist loadfile
 # Those of `make bench NAME=kafka` whose requirements clash with ours.
 PEERS := arroyo faust quix
 installed-for-kafka := $(PEERS:%=var/peers/%/.complete)
 # What `make bench` wants from the system, where it is not Redis alone.
 needs-of-kafka := java maven
 needs-of-cluster := java maven
+needs-of-pipeline := java
 needs-of-requests := java maven redis nats-server
 
 .DEFAULT_GOAL := help
@@ -30,11 +34,19 @@ services: $(BIN)/.runtime ## start Kafka, PostgreSQL and Redis on loopback, unti
 	@scripts/require --optional java maven postgresql redis
 	@exec $(BIN)/python -m queuecore.testing.services
 
-test: test-needs ## run the tests; long ones in their short tier
-	$(BIN)/pytest -m "not full"
+test: test-needs ## run the tests; long ones in their short tier. DATABASE=postgresql runs them on PostgreSQL
+	$(call run-tests,-m "not full")
 
 test-full: test-needs ## run all tests, the long tiers as well
-	$(BIN)/pytest
+	$(call run-tests)
+
+# Those in a browser by themselves: each process would start a demo of its own for them, and two are too much.
+define run-tests
+	@export SWITCHYARD_TEST_DATABASE=$(DATABASE); status=0; set -x; \
+	$(BIN)/pytest $(1) --ignore tests/e2e $(BESIDE) || status=$$?; \
+	$(BIN)/pytest $(1) tests/e2e || status=$$?; \
+	exit $$status
+endef
 
 # In CI a missing service is a failure; elsewhere its tests are skipped and the summary says why.
 .PHONY: test-needs

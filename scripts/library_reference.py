@@ -30,7 +30,7 @@ SECTIONS: dict[str, list[str]] = {
     "Dead letters": ["DeadLetter", "FailureStory", "DeadLetterPolicy", "OnLimit"],
     "Requests": [
         *("RequestTemplate", "ResponseTemplate", "RequestTopics", "ResponseFuture", "Request", "RequestHandler"),
-        *("RequestOptions", "ResponseOptions", "RequestCounts", "ResponseCounts"),
+        *("RequestOptions", "ResponseOptions", "RequestCounts", "ResponseCounts", "collect_seldom"),
     ],
     "Messages": ["QueueMessage", "Record", "RecordMetadata", "UNKNOWN_OFFSET", "encode", "decode"],
     "Providers": [

@@ -1,6 +1,9 @@
-"""Both databases that an installation may have: a test that asks for `database` runs on each of them."""
+"""Both databases that an installation may have: a test that asks for `database` runs on each of them, unless all run on
+PostgreSQL (see `tests.environment`)."""
 
-from collections.abc import Iterator
+import os
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import dj_database_url
@@ -10,27 +13,34 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from queueapi.cluster.databases import APP as CLUSTER
 from queuecore.testing.services import PostgresService
+from tests.environment import DATABASE, DATABASE_URL
 
 
 @contextmanager
 def on_database(url: str) -> Iterator[None]:
     """Meanwhile the default database is the one at this address, for all threads, and has the cluster's tables too."""
     before = connections.settings[DEFAULT_DB_ALIAS]
-    cluster = connections.settings.pop(CLUSTER)
+    cluster = connections.settings.pop(CLUSTER, None)
     _replace_default(connections.configure_settings({DEFAULT_DB_ALIAS: dict(dj_database_url.parse(url))})["default"])
     try:
         yield
     finally:
-        connections.settings[CLUSTER] = cluster
+        if cluster is not None:
+            connections.settings[CLUSTER] = cluster
         _replace_default(before)
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup, django_db_blocker) -> None:
-    """Between tests all tables are emptied, which the audit's does not allow. `tests/integration/test_audit.py` has it
-    refuse that."""
-    with django_db_blocker.unblock(), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
-        cursor.execute("drop trigger if exists audit_never_removed")
+def django_db_setup(django_db_setup, django_db_blocker) -> Iterator[None]:
+    """Between tests all tables are emptied, which the audit's does not allow on SQLite.
+    `tests/integration/test_audit.py` has it refuse that. PostgreSQL removes no database that somebody has open, as
+    threads that wait for work do."""
+    if DATABASE == "sqlite":
+        _execute(django_db_blocker, "drop trigger if exists audit_never_removed")
+    yield
+    if DATABASE == "postgresql":
+        others = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        _execute(django_db_blocker, f"select pg_terminate_backend(pid) {others}")
 
 
 @pytest.fixture(scope="session")
@@ -41,10 +51,10 @@ def postgres_url(postgres_service: PostgresService, django_db_blocker) -> str:
     return postgres_service.url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql"] if DATABASE == "sqlite" else ["postgresql"])
 def database(request: pytest.FixtureRequest, transactional_db) -> Iterator[str]:
     """The name of the database that the test runs on. Ask for it before anything that writes."""
-    if request.param == "sqlite":
+    if request.param == DATABASE:
         yield request.param
         return
     with on_database(request.getfixturevalue("postgres_url")):
@@ -52,10 +62,33 @@ def database(request: pytest.FixtureRequest, transactional_db) -> Iterator[str]:
         call_command("flush", verbosity=0, interactive=False)
 
 
+def _execute(django_db_blocker, statement: str) -> None:
+    with django_db_blocker.unblock(), connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+        cursor.execute(statement)
+
+
 def _replace_default(settings: dict) -> None:
     connections[DEFAULT_DB_ALIAS].close()
     connections.settings[DEFAULT_DB_ALIAS] = settings
     del connections[DEFAULT_DB_ALIAS]
+
+
+def pytest_configure() -> None:
+    """The settings have read it. Threads that tests start end without a word: what they leave open on PostgreSQL, the
+    garbage collector warns of in whichever test it runs."""
+    os.environ.pop(DATABASE_URL, None)
+    if DATABASE == "postgresql":
+        threading.Thread.run = _closing(threading.Thread.run)
+
+
+def _closing(run: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    def run_and_close(thread: threading.Thread) -> None:
+        try:
+            run(thread)
+        finally:
+            connections.close_all()
+
+    return run_and_close
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

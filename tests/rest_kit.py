@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, Final
 from uuid import uuid4
@@ -30,6 +31,8 @@ from queueapi.choices import Role
 from queueapi.cluster.models import Rebalance, RoutingAcknowledgement
 from queueapi.cluster.store import DatabaseStore
 from queueapi.models import (
+    Alert,
+    AlertChannel,
     ApiToken,
     AuditEntry,
     IdempotencyKey,
@@ -38,14 +41,18 @@ from queueapi.models import (
     MessageType,
     Operation,
     Replay,
+    RequestCurrent,
+    Silence,
     Tenant,
     TenantProfile,
 )
+from tests.alerts import make_alert, make_channel, make_silence
 from tests.cluster_kit import FakeCluster, newest_rebalance, partitions_named
 from tests.integration.queue_kit import isolated
 from tests.integration.replay_kit import ran
 from tests.letters import make_letter
 from tests.people import PASSWORD, person, token_of
+from tests.stored_events import store_events
 from workers.operations.runner import run_operation
 
 API: Final = "/api/v1"
@@ -86,6 +93,12 @@ class World:
     def tenant(self) -> Tenant:
         tenant: Tenant = self.installation.tenant
         return tenant
+
+    @cached_property
+    def stored_day(self) -> date:
+        """Of which there are events."""
+        store_events(today := timezone.now().date(), 3)
+        return today
 
     @cached_property
     def suspended_tenant(self) -> Tenant:
@@ -225,6 +238,27 @@ class World:
         return LagCurrent.objects.create(queue=self.queue, partition=0, as_of=timezone.now(), **told)
 
     @cached_property
+    def requests(self) -> RequestCurrent:
+        told = {"service_id": "shop-1", "request_topic": "prices", "pending": 3, "as_of": timezone.now()}
+        return RequestCurrent.objects.create(**told)
+
+    @cached_property
+    def tomorrow(self) -> str:
+        return (timezone.now() + timedelta(days=1)).isoformat()
+
+    @cached_property
+    def channel(self) -> AlertChannel:
+        return make_channel()
+
+    @cached_property
+    def alert(self) -> Alert:
+        return make_alert(self.queue)
+
+    @cached_property
+    def silence(self) -> Silence:
+        return make_silence(self.queue)
+
+    @cached_property
     def message(self) -> dict[str, Any]:
         return {"tenant": str(self.installation.tenant.id), "entity": str(uuid4()), "payload": {"temperature": 21}}
 
@@ -338,6 +372,10 @@ TABLE: Final[Mapping[str, Call]] = {
     "GET /queues/{queue}": a_thing(lambda world: f"/queues/{world.queue.id}"),
     "PATCH /queues/{queue}": Call(lambda world: "/queues/telemetry", _with(retries=7)),
     "GET /queues/{queue}/consumers": Call(lambda world: "/queues/telemetry/consumers"),
+    "GET /queues/{queue}/lag": a_thing(lambda world: f"/queues/{world.lag.queue.name}/lag"),
+    "GET /queues/{queue}/lag/history": Call(lambda world: "/queues/telemetry/lag/history"),
+    "GET /queues/{queue}/processing": Call(lambda world: "/queues/telemetry/processing"),
+    "GET /queues/{queue}/heat": a_thing(lambda world: "/queues/telemetry/heat"),
     "GET /queues/{queue}/messages": Call(lambda world: "/queues/telemetry/messages"),
     "GET /queues/{queue}/messages/{partition}/{offset}": a_thing(
         lambda world: f"/queues/telemetry/messages/{world.stored.partition}/{world.stored.offset}"
@@ -366,6 +404,7 @@ TABLE: Final[Mapping[str, Call]] = {
     "POST /dead-letters/{id}/note": Call(lambda world: f"/dead-letters/{world.letter.id}/note", _with(note="told")),
     "GET /dead-letter-groups": a_list("/dead-letter-groups"),
     "GET /dead-letter-groups/{id}": a_thing(lambda world: f"/dead-letter-groups/{world.letter.group_id}"),
+    "GET /dead-letter-groups/{id}/trend": Call(lambda world: f"/dead-letter-groups/{world.letter.group_id}/trend"),
     "POST /dead-letter-groups/{id}/note": Call(
         lambda world: f"/dead-letter-groups/{world.letter.group_id}/note", _with(note="ticket 4711")
     ),
@@ -392,6 +431,61 @@ TABLE: Final[Mapping[str, Call]] = {
     "POST /operations/{id}/resume": Call(lambda world: f"/operations/{world.paused_operation.id}/resume"),
     "GET /lag": a_list("/lag"),
     "GET /lag/{id}": a_thing(lambda world: f"/lag/{world.lag.pk}"),
+    "GET /lag/totals": a_thing(lambda world: "/lag/totals"),
+    "GET /lag/queues": a_list("/lag/queues"),
+    "GET /pending-requests": a_list("/pending-requests"),
+    "GET /pending-requests/{id}": a_thing(lambda world: f"/pending-requests/{world.requests.pk}"),
+    "GET /pending-requests/totals": a_thing(lambda world: "/pending-requests/totals"),
+    "GET /pending-requests/history": a_list("/pending-requests/history"),
+    "GET /usage": a_list("/usage"),
+    "GET /usage/totals": a_list("/usage/totals"),
+    "GET /usage/export.csv": Call(lambda world: "/usage/export.csv"),
+    "GET /pipeline": a_thing(lambda world: "/pipeline"),
+    "POST /pipeline/back-fills": Call(
+        lambda world: "/pipeline/back-fills", lambda world: {"first": world.stored_day.isoformat()}
+    ),
+    "GET /alerts": a_list("/alerts"),
+    "GET /alerts/counts": a_thing(lambda world: "/alerts/counts"),
+    "GET /alerts/{id}": a_thing(lambda world: f"/alerts/{world.alert.id}"),
+    "POST /alerts/{id}/acknowledge": Call(
+        lambda world: f"/alerts/{world.alert.id}/acknowledge", _with(note="looking at it")
+    ),
+    "POST /alerts/{id}/silence": Call(
+        lambda world: f"/alerts/{world.alert.id}/silence",
+        lambda world: {"until": world.tomorrow, "reason": "an upgrade"},
+    ),
+    "GET /alert-rules": a_list("/alert-rules"),
+    "POST /alert-rules": Call(
+        lambda world: "/alert-rules",
+        lambda world: {
+            "name": "Slow",
+            "metric": "lag_seconds",
+            "threshold": 60,
+            "queue": str(world.queue.id),
+            "channels": [str(world.channel.id)],
+        },
+    ),
+    "GET /alert-rules/{id}": a_thing(lambda world: f"/alert-rules/{world.alert.rule_id}"),
+    "PATCH /alert-rules/{id}": Call(lambda world: f"/alert-rules/{world.alert.rule_id}", _with(threshold=200)),
+    "DELETE /alert-rules/{id}": Call(lambda world: f"/alert-rules/{world.alert.rule_id}"),
+    "GET /alert-channels": a_list("/alert-channels"),
+    "POST /alert-channels": Call(
+        lambda world: "/alert-channels", _with(name="Ops", kind="email", options={"recipients": ["ops@example.org"]})
+    ),
+    "GET /alert-channels/{id}": a_thing(lambda world: f"/alert-channels/{world.channel.id}"),
+    "PATCH /alert-channels/{id}": Call(lambda world: f"/alert-channels/{world.channel.id}", _with(enabled=False)),
+    "DELETE /alert-channels/{id}": Call(lambda world: f"/alert-channels/{world.channel.id}"),
+    "POST /alert-channels/{id}/test": Call(lambda world: f"/alert-channels/{world.channel.id}/test"),
+    "GET /alert-channels/{id}/deliveries": Call(
+        lambda world: f"/alert-channels/{world.channel.id}/deliveries", is_list=True
+    ),
+    "GET /silences": a_list("/silences"),
+    "POST /silences": Call(
+        lambda world: "/silences",
+        lambda world: {"queue": str(world.queue.id), "until": world.tomorrow, "reason": "an upgrade"},
+    ),
+    "GET /silences/{id}": a_thing(lambda world: f"/silences/{world.silence.id}"),
+    "DELETE /silences/{id}": Call(lambda world: f"/silences/{world.silence.id}"),
     "GET /services": a_list("/services"),
     "GET /services/{service_id}": a_thing(lambda world: f"/services/{world.cluster and 'b.example'}"),
     "POST /services/{service_id}/drain": Call(lambda world: f"/services/{world.cluster and 'b.example'}/drain"),

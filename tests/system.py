@@ -44,6 +44,7 @@ class RunningSystem:
             "SWITCHYARD_DATA_DIR": str(self.data_dir),
             "SWITCHYARD_WEB_PORT": str(self.port),
             "SWITCHYARD_METRICS_LISTEN": self.metrics_listen,
+            "SWITCHYARD_METRICS_INTERVAL_S": "2",
         }
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -1,7 +1,8 @@
 """`python -m tests.benchmarks [GROUP]`: measure one group, or all of them.
 
-Prints a table and writes `var/bench/GROUP.json`. Exit code 0 when everything was measured, whether or not the goals
-are reached; 2 for a group that does not exist or has no benchmarks yet.
+Tells on standard error what each benchmark gave when it is over; then prints a table and writes
+`var/bench/GROUP.json`. Exit code 0 when everything was measured, whether or not the goals are reached; 2 for a group
+that does not exist or has no benchmarks yet.
 """
 
 import argparse
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from tests.benchmarks.groups import OpenGroup, UnknownGroup, filled_groups, find_group
 from tests.benchmarks.measuring import Comparison, run_benchmark
-from tests.benchmarks.reporting import table, write_json
+from tests.benchmarks.reporting import line, table, write_json
 
 DEFAULT_ROUNDS = 5
 
@@ -42,7 +43,9 @@ def run_group(open_group: OpenGroup, rounds: int, output: Path) -> list[Comparis
         open_group(Path(scratch, "services")) as benchmarks,
     ):
         for number, benchmark in enumerate(benchmarks):
-            comparisons += run_benchmark(benchmark, rounds, Path(scratch, str(number)))
+            found = run_benchmark(benchmark, rounds, Path(scratch, str(number)))
+            print(f"{number + 1} of {len(benchmarks)}: {line(found)}", file=sys.stderr)
+            comparisons += found
     return comparisons
 
 

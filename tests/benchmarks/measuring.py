@@ -37,13 +37,14 @@ class Peer(Measurement):
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A measurement of ours, and the peers it is compared with, all in the same unit. The goal is None where only the
-    comparison counts."""
+    comparison counts. What takes minutes is measured in `most_rounds` at most, and the table says so."""
 
     subject: Measurement
     peers: tuple[Peer, ...]
     unit: str
     goal: float | None = None
     better: Literal["higher", "lower"] = "higher"
+    most_rounds: int | None = None
 
     def __post_init__(self) -> None:
         if not self.peers:
@@ -92,9 +93,9 @@ class Comparison:
 
 
 def run_benchmark(benchmark: Benchmark, rounds: int, folder: Path) -> list[Comparison]:
-    """Measure all parties `rounds` times, interleaved; one comparison per peer."""
+    """Measure all parties `rounds` times, or as often as they may be, interleaved; one comparison per peer."""
     samples = {party.name: Sample() for party in benchmark.parties}
-    for number, party in _turns(benchmark.parties, rounds):
+    for number, party in _turns(benchmark.parties, min(rounds, benchmark.most_rounds or rounds)):
         sample = samples[party.name]
         if not sample.unavailable:
             _measure(party, sample, folder / f"{number}-{_file_name(party.name)}")

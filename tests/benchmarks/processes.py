@@ -14,7 +14,7 @@ from tests.benchmarks.workload import settle
 # Prepares in the process it runs in, and gives the work that is to be timed. Has to be picklable.
 Job = Callable[[], AbstractContextManager[Callable[[], Any]]]
 
-_STARTUP_S = 120
+_STARTUP_S = 600
 _WORK_S = 3_600
 _CONTEXT = multiprocessing.get_context("spawn")
 

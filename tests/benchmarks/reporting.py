@@ -40,8 +40,15 @@ def write_json(path: Path, comparisons: Iterable[Comparison]) -> None:
     path.write_text(json.dumps([as_row(comparison) for comparison in comparisons], indent=2) + "\n")
 
 
+def line(comparisons: Sequence[Comparison]) -> str:
+    """What one benchmark gave, beside its peers: for who waits for the others."""
+    [benchmark] = {comparison.benchmark for comparison in comparisons}
+    ours = f"{benchmark.subject.name}: {_number(comparisons[0].sample.median)} {benchmark.unit} ({_goal(benchmark)})"
+    return "; ".join([ours, *(f"{one.peer.name} {_number(one.peer_sample.median)}" for one in comparisons)])
+
+
 def table(comparisons: Sequence[Comparison]) -> str:
-    """Aligned columns, and below them why something was not measured."""
+    """Aligned columns, and below them what was measured less often, or not at all and why."""
     rows = [_HEADINGS, *(_cells(comparison) for comparison in comparisons)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -87,7 +94,13 @@ def _notes(comparisons: Sequence[Comparison]) -> list[str]:
             (comparison.peer.name, comparison.peer_sample),
         ]
     reasons = {name: sample.unavailable for name, sample in parties if sample.unavailable}
-    return [f"{name}: not available: {reason}" for name, reason in reasons.items()]
+    unavailable = [f"{name}: not available: {reason}" for name, reason in reasons.items()]
+    return [*_fewer_rounds(comparisons), *unavailable]
+
+
+def _fewer_rounds(comparisons: Sequence[Comparison]) -> list[str]:
+    limited = {one.benchmark.subject.name: one for one in comparisons if one.benchmark.most_rounds is not None}
+    return [f"{name}: in {len(one.sample.values)} rounds" for name, one in limited.items()]
 
 
 def _number(value: float | None) -> str:

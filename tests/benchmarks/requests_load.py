@@ -11,8 +11,11 @@ from typing import Any, Final
 
 from tests.benchmarks.workload import messages
 
+Told = Callable[[Any], None]
 # Sends the payload, and has the callback called once, with whatever the answer can be read from.
-Ask = Callable[[bytes, Callable[[Any], None]], object]
+Ask = Callable[[bytes, Told], object]
+# The same for many at once.
+AskMany = Callable[[Sequence[bytes], Sequence[Told]], object]
 
 # How many requests are outstanding where throughput is measured, by every party but Celery.
 OUTSTANDING_VARIABLE: Final = "BENCH_REQUESTS_OUTSTANDING"
@@ -68,27 +71,34 @@ class Window:
         self._wanted = _NOBODY_WAITS
 
 
+def one_by_one(ask: Ask) -> AskMany:
+    def ask_many(payloads: Sequence[bytes], told: Sequence[Told]) -> None:
+        for payload, one in zip(payloads, told, strict=True):
+            ask(payload, one)
+
+    return ask_many
+
+
 class Load:
     """Requests of one party. `read` gives the data of what its callbacks are called with, or raises why there is none.
 
     For one thread.
     """
 
-    def __init__(self, ask: Ask, read: Callable[[Any], bytes]) -> None:
-        self._ask = ask
+    def __init__(self, ask_many: AskMany, read: Callable[[Any], bytes]) -> None:
+        self._ask_many = ask_many
         self._read = read
         self._problem: Exception | None = None
 
     def run(self, count: int, outstanding: int = OUTSTANDING) -> float:
         """How many round trips a second, with so many outstanding, from the first request to the last answer."""
-        payloads, window, ask = _payloads(count), Window(outstanding), self._ask
+        payloads, window = _payloads(count), Window(outstanding)
         ended = partial(self._ended, payloads, window)
         sent = 0
         started = time.perf_counter()
         while sent < count:
             until = sent + window.begin(count - sent)
-            for number in range(sent, until):
-                ask(payloads[number], partial(ended, number))
+            self._ask_many(payloads[sent:until], [partial(ended, number) for number in range(sent, until)])
             sent = until
         window.wait_for_all()
         took_s = time.perf_counter() - started
@@ -98,15 +108,14 @@ class Load:
     def latencies_ms(self, count: int, per_s: float) -> list[float]:
         """How long each round trip took, counted from when it was due: who comes late makes them longer. Requests are
         sent when they are due, whatever became of the others."""
-        payloads, window, ask = _payloads(count), Window(count), self._ask
+        payloads, window = _payloads(count), Window(count)
         ended_at = [0.0] * count
         ended = partial(self._ended_at, payloads, window, ended_at)
         schedule = Schedule(per_s, count)
         window.begin(count)
         started = time.perf_counter()
         for due in schedule.batches(started):
-            for number in due:
-                ask(payloads[number], partial(ended, number))
+            self._ask_many(payloads[due.start : due.stop], [partial(ended, number) for number in due])
         window.wait_for_all()
         self._check()
         return [(ended_at[number] - started - schedule.due_s(number)) * 1000 for number in range(count)]

@@ -1,6 +1,6 @@
 """Our side of the benchmarks of requests: who asks and who answers, over each provider."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,14 @@ from queuecore.requests import (
 )
 from tests.benchmarks.kafka_broker import BY_DEFAULT
 from tests.benchmarks.processes import Job, beside, run_together
-from tests.benchmarks.requests_load import Load
+from tests.benchmarks.requests_load import Load, Told, one_by_one
 
 # What is measured: given the load, once all is warm.
 Measured = Callable[[Load], float]
 # Opens the provider, in whichever process it is called. Has to be picklable.
 Open = Callable[[], Provider]
+# How a template is asked. Has to be picklable.
+LoadOn = Callable[[RequestTemplate], Load]
 
 BASE: Final = "bench"
 TOPICS: Final = RequestTopics.named(BASE)
@@ -36,15 +38,17 @@ OPTIONS: Final = RequestOptions(max_pending_requests=100_000)
 _WARM_UP: Final = 5_000
 
 
-def measure_within(measured: Measured) -> float:
+def measure_within(measured: Measured, load_on: LoadOn) -> float:
     """Requester and responder in one process, over memory."""
-    [outcome] = run_together([partial(_within, measured)])
+    [outcome] = run_together([partial(_within, measured, load_on)])
     return float(outcome.result)
 
 
-def measure_between(open_provider: Open, measured: Measured, topics: RequestTopics = TOPICS) -> float:
+def measure_between(open_provider: Open, measured: Measured, load_on: LoadOn, topics: RequestTopics = TOPICS) -> float:
     """Requester and responder in two processes, over a provider that both can open."""
-    return measure_pair(partial(_answering, open_provider, topics), partial(_asking, open_provider, topics, measured))
+    return measure_pair(
+        partial(_answering, open_provider, topics), partial(_asking, open_provider, topics, measured, load_on)
+    )
 
 
 def measure_pair(responder: Job, requester: Job) -> float:
@@ -82,8 +86,19 @@ def asking(
         yield template
 
 
-def load_on(template: RequestTemplate) -> Load:
-    return Load(lambda data, told: template.send(data).add_done_callback(told), _answer)
+def singly(template: RequestTemplate) -> Load:
+    """Each request by a call of its own."""
+    return Load(one_by_one(lambda data, told: template.send(data).add_done_callback(told)), _answer)
+
+
+def together(template: RequestTemplate) -> Load:
+    """As many requests by one call as may be sent."""
+
+    def ask_many(payloads: Sequence[bytes], told: Sequence[Told]) -> None:
+        for future, one in zip(template.send_many(payloads), told, strict=True):
+            future.add_done_callback(one)
+
+    return Load(ask_many, _answer)
 
 
 def _answer(future: ResponseFuture) -> bytes:
@@ -95,7 +110,7 @@ def _echo(request: Request) -> bytes:
 
 
 @contextmanager
-def _within(measured: Measured) -> Iterator[Callable[[], float]]:
+def _within(measured: Measured, load_on: LoadOn) -> Iterator[Callable[[], float]]:
     with closing(MemoryProvider()) as provider, answering(provider), asking(provider) as template:
         load = warmed(load_on(template))
         yield lambda: measured(load)
@@ -108,7 +123,9 @@ def _answering(open_provider: Open, topics: RequestTopics) -> Iterator[Callable[
 
 
 @contextmanager
-def _asking(open_provider: Open, topics: RequestTopics, measured: Measured) -> Iterator[Callable[[], float]]:
+def _asking(
+    open_provider: Open, topics: RequestTopics, measured: Measured, load_on: LoadOn
+) -> Iterator[Callable[[], float]]:
     with closing(open_provider()) as provider, asking(provider, topics) as template:
         load = warmed(load_on(template))
         yield lambda: measured(load)

@@ -14,7 +14,7 @@ from tests.benchmarks.measuring import Benchmark, Measurement, Peer
 from tests.benchmarks.peers.nats_requests import Nats
 from tests.benchmarks.processes import run_together
 from tests.benchmarks.requests_load import Load
-from tests.benchmarks.requests_ours import answering, asking, load_on, warmed
+from tests.benchmarks.requests_ours import answering, asking, singly, warmed
 from tests.benchmarks.workload import check_count, payload
 
 PENDING: Final = 10_000
@@ -47,7 +47,7 @@ def _beside_pending(count: int) -> Iterator[Callable[[], float]]:
     with closing(MemoryProvider()) as provider:
         provider.admin().create_topics([TopicSpec(_SILENT.full_topic_name)])
         with answering(provider), asking(provider, options=options) as template:
-            load = warmed(load_on(template))
+            load = warmed(singly(template))
             yield lambda: _share(load, template, count)
 
 

@@ -19,11 +19,14 @@ from tests.benchmarks.requests_load import RATE_UNIT, Load, percentile
 from tests.benchmarks.requests_ours import (
     BASE,
     SERVICE_ID,
+    LoadOn,
     measure_between,
     measure_pair,
     measure_within,
     open_kafka,
     open_log,
+    singly,
+    together,
 )
 
 # Of each party so many that it takes a few seconds.
@@ -68,13 +71,16 @@ def warm_up(broker: KafkaBroker) -> None:
 
 
 def rate_benchmarks(broker: KafkaBroker, nats: Nats, tasks: CeleryTasks) -> list[Benchmark]:
-    memory, log = _memory(), _log()
-    kafka, bare = _kafka(broker), _bare_kafka(broker)
+    memory, log = _memory(singly), _log(singly)
+    kafka, bare = _kafka(broker, singly), _bare_kafka(broker)
     nats_beside = [_nats(nats), _nats(nats)]
     return [
         _rates(memory, 50_000, Peer("NATS", nats_beside[0].rate), _celery(tasks)),
+        _rates(_memory(together), 50_000, Peer(memory.name, memory.rate)),
         _rates(log, 25_000, Peer("NATS", nats_beside[1].rate), _celery(tasks)),
+        _rates(_log(together), 25_000, Peer(log.name, log.rate)),
         _rates(kafka, None, Peer(bare.name, bare.rate, 0.7)),
+        _rates(_kafka(broker, together), None, Peer(bare.name, bare.rate, 0.7)),
         _latencies(memory, nats_beside[0]),
         _latencies(log, nats_beside[1]),
         _latencies(kafka, bare),
@@ -90,29 +96,33 @@ def _latencies(party: Party, peer: Party) -> Benchmark:
     return Benchmark(subject, (Peer(peer.name, peer.p99_ms),), "ms", _MOST_MS, better="lower")
 
 
-def _memory() -> Party:
+def _memory(load_on: LoadOn) -> Party:
     return Party(
-        "in-memory, one process",
-        lambda _folder: measure_within(partial(run_of, _MEMORY_REQUESTS)),
-        lambda per_s, _folder: measure_within(partial(p99_of, per_s)),
+        _named("in-memory, one process", load_on),
+        lambda _folder: measure_within(partial(run_of, _MEMORY_REQUESTS), load_on),
+        lambda per_s, _folder: measure_within(partial(p99_of, per_s), load_on),
     )
 
 
-def _log() -> Party:
+def _log(load_on: LoadOn) -> Party:
     return Party(
-        "log, two processes",
-        lambda folder: measure_between(partial(open_log, folder), partial(run_of, _LOG_REQUESTS)),
-        lambda per_s, folder: measure_between(partial(open_log, folder), partial(p99_of, per_s)),
+        _named("log, two processes", load_on),
+        lambda folder: measure_between(partial(open_log, folder), partial(run_of, _LOG_REQUESTS), load_on),
+        lambda per_s, folder: measure_between(partial(open_log, folder), partial(p99_of, per_s), load_on),
     )
 
 
-def _kafka(broker: KafkaBroker) -> Party:
+def _named(party: str, load_on: LoadOn) -> str:
+    return party if load_on is singly else f"{party}, sent {load_on.__name__}"
+
+
+def _kafka(broker: KafkaBroker, load_on: LoadOn) -> Party:
     def measure(measured: Callable[[Load], float]) -> float:
         with _kafka_topics(broker) as topics:
-            return measure_between(partial(open_kafka, broker.servers), measured, topics)
+            return measure_between(partial(open_kafka, broker.servers), measured, load_on, topics)
 
     return Party(
-        "Kafka, two processes",
+        _named("Kafka, two processes", load_on),
         lambda _folder: measure(partial(run_of, _KAFKA_REQUESTS)),
         lambda per_s, _folder: measure(partial(p99_of, per_s)),
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,18 +27,34 @@ _UNLIMITED: Final = "1000000000"
 
 
 @dataclass(frozen=True, slots=True)
+class Installed:
+    """An installation with one queue, `bench`, and a token for it: what every server has a copy of."""
+
+    folder: Path
+    token: str
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True)
 class Server:
-    """Where it listens, and what a sender needs to know. `command` is what serves there."""
+    """Where it listens, and what a sender needs to know."""
 
     port: int
     token: str
     tenant: str
 
 
+def install(folder: Path) -> Installed:
+    """Made once: that takes longer than to measure."""
+    folder.mkdir(parents=True)
+    [outcome] = run_together([partial(_installing, folder)])
+    return Installed(folder, *outcome.result)
+
+
 @contextmanager
-def web_server(folder: Path, *command: str) -> Iterator[Server]:
-    """Ours, or what this command serves: on a new installation with one queue, `bench`, and a token for it."""
-    folder.mkdir(parents=True, exist_ok=True)
+def web_server(installed: Installed, folder: Path, *command: str) -> Iterator[Server]:
+    """Ours, or what this command serves, on a copy of the installation."""
+    shutil.copytree(installed.folder, folder, dirs_exist_ok=True)
     port = free_port()
     environ = os.environ | {
         "SWITCHYARD_DATA_DIR": str(folder),
@@ -46,12 +63,10 @@ def web_server(folder: Path, *command: str) -> Iterator[Server]:
         "SWITCHYARD_REST_REQUESTS_PER_MINUTE": _UNLIMITED,
         "DJANGO_SETTINGS_MODULE": "console.settings",
     }
-    [outcome] = run_together([partial(_installing, folder)])
-    token, tenant = outcome.result
     serving = [sys.executable, *(command or ("manage.py", "web"))]
     with (folder / "web.log").open("wb") as log:
         process = subprocess.Popen(serving, cwd=ROOT, env=environ, stdout=log, stderr=subprocess.STDOUT)
-    server = Server(port, token, tenant)
+    server = Server(port, installed.token, installed.tenant)
     try:
         wait_until(partial(_answers, server))
         yield server

@@ -21,9 +21,9 @@ def browser_path() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
-def sign_in(page: Page, password: str) -> None:
+def sign_in(page: Page, password: str, name: str = "admin") -> None:
     page.goto("/")
-    page.get_by_label("User name").fill("admin")
+    page.get_by_label("User name").fill(name)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url("/")

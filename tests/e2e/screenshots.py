@@ -10,7 +10,15 @@ from queuecore.testing.waiting import wait_until
 from tests.e2e.browser import ARGUMENTS, browser_path, sign_in
 from tests.system import RunningSystem
 
-PAGES = {"overview": "/", "dead-letters": "/dead-letters/"}
+PAGES = {
+    "overview": "/",
+    "queues": "/queues/",
+    "dead-letters": "/dead-letters/",
+    "pending-requests": "/pending-requests/",
+    "alerts": "/alerts/",
+    "alert-rules": "/alert-rules/",
+    "services": "/services/",
+}
 SIZE = {"width": 1280, "height": 860}
 FIRST_LAG_S = 180
 ENOUGH_LETTERS = 8
@@ -35,7 +43,8 @@ def _take(browser: Browser, system: RunningSystem, scheme: str, folder: Path) ->
     context = browser.new_context(base_url=system.url, color_scheme=scheme, viewport=SIZE)  # type: ignore[arg-type]
     page = context.new_page()
     sign_in(page, system.password)
-    for name, address in PAGES.items():
+    [main] = (one["id"] for one in system.get_all("queues") if one["name"] == "Main")
+    for name, address in {**PAGES, "queue": f"/queues/{main}/"}.items():
         page.goto(address)
         page.wait_for_load_state("networkidle")
         page.screenshot(path=folder / f"{name}-{scheme}.png")

@@ -1,10 +1,12 @@
 """A message's whole journey: published, failed, seen, sent again, handled. And the lag that Spark computes."""
 
 import re
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from playwright.sync_api import Page, expect
 
+from queueapi.rest.v1.tags import TAGS
 from tests.system import RunningSystem
 
 SECONDS = 1000
@@ -43,6 +45,7 @@ def test_the_overview_shows_lag_computed_by_spark_and_dead_letters(demo: Running
     expect(page.get_by_text(re.compile(r"as of \d\d:\d\d:\d\d UTC", re.IGNORECASE)).first).to_be_visible(
         timeout=FIRST_LAG_MS
     )
+    page.get_by_role("link", name=re.compile("All [0-9]+ queues")).click()
     row = page.get_by_role("row", name=re.compile("Core"))
     expect(row).to_be_visible()
     lag = [row for row in demo.get_all("lag") if row["topic"].startswith("tb_core.")]
@@ -51,9 +54,30 @@ def test_the_overview_shows_lag_computed_by_spark_and_dead_letters(demo: Running
 
 
 def test_the_rest_interface_is_documented_without_another_host(page: Page) -> None:
+    hosts: set[str] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
     page.get_by_role("link", name="REST interface").click()
+    groups = page.locator(".opblock-tag")
     # The description is made when it is asked for.
-    expect(page.get_by_text("/api/v1/queues/{queue}/messages").first).to_be_visible(timeout=30 * SECONDS)
+    expect(groups).to_have_count(len(TAGS), timeout=30 * SECONDS)
+    groups.filter(has=page.get_by_text("queues", exact=True)).click()
+    expect(page.get_by_text("/api/v1/queues/{queue}/messages", exact=True).first).to_be_visible()
+    call_from_the_documentation(page, "queues_list")
+    call_from_the_documentation(page, "queues_create", dry_run="true")
+    assert len(hosts) == 1
+
+
+def call_from_the_documentation(page: Page, name: str, **choices: str) -> None:
+    """With the examples that it shows."""
+    operation = page.locator(f"#operations-queues-{name}")
+    operation.locator(".opblock-summary-control").click()
+    operation.get_by_role("button", name="Try it out").click()
+    for parameter, value in choices.items():
+        operation.locator(f"tr[data-param-name={parameter}] select").select_option(value)
+    operation.get_by_role("button", name="Execute").click()
+    expect(operation.locator(".live-responses-table tbody .response-col_status")).to_contain_text(
+        "200", timeout=30 * SECONDS
+    )
 
 
 def test_no_page_is_wider_than_a_phone(page: Page) -> None:

@@ -10,7 +10,7 @@ from queuecore.topics import SYSTEM_TENANT
 from tests.services import require_or_skip
 from tests.system import RunningSystem
 
-FIRST_LAG_S = 180
+FIRST_LAG_S = 400
 
 
 @pytest.fixture(scope="module")

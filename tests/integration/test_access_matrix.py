@@ -2,6 +2,7 @@
 table fails: whoever adds an endpoint says here who may."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, resolve
 from django.utils import timezone
 from rest_framework.response import Response
 from rest_framework.test import APIClient, APIRequestFactory, force_authenticate
@@ -23,15 +24,26 @@ from queueapi.actions.queues import create_queue
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import Role
 from queueapi.cluster.models import Partition, Rebalance
-from queueapi.models import DEFAULT_PROFILE, AuditEntry, LagCurrent, Operation, QuarantinedLetter, Replay, Tenant
+from queueapi.models import (
+    DEFAULT_PROFILE,
+    AuditEntry,
+    LagCurrent,
+    Operation,
+    QuarantinedLetter,
+    Replay,
+    RequestCurrent,
+    Tenant,
+)
 from queueapi.rest.permissions import Access, HasRole
 from queueapi.rest.v1.urls import urlpatterns
 from queuecore.messages import QueueMessage
 from queuecore.sending import send_and_wait
 from queuecore.testing.waiting import DEADLINE_S
+from tests.alerts import make_alert, make_channel, make_silence
 from tests.instances import announce
 from tests.letters import make_letter
 from tests.people import api_of, person, token_of
+from tests.rest_kit import operations
 
 ADMIN, OPERATOR, AUDITOR, TENANT_ADMIN, VIEWER = Role
 STAFF = {ADMIN, OPERATOR}
@@ -116,6 +128,7 @@ TABLE = {
     ("POST", "deadletter-replay"): owned("dead-letters/{letter}/replay", WORKING),
     ("GET", "deadlettergroup-list"): Row("dead-letter-groups", EVERYONE),
     ("GET", "deadlettergroup-detail"): owned("dead-letter-groups/{group}", EVERYONE),
+    ("GET", "deadlettergroup-trend"): owned("dead-letter-groups/{group}/trend", EVERYONE),
     ("POST", "deadlettergroup-note"): owned("dead-letter-groups/{group}/note", WORKING),
     ("POST", "deadlettergroup-discard"): owned("dead-letter-groups/{group}/discard", WORKING),
     ("POST", "deadlettergroup-restore"): owned("dead-letter-groups/{group}/restore", WORKING),
@@ -134,6 +147,42 @@ TABLE = {
     ("POST", "operation-resume"): owned("operations/{operation}/resume", WORKING),
     ("GET", "lagcurrent-list"): Row("lag", EVERYONE),
     ("GET", "lagcurrent-detail"): owned("lag/{lag}", EVERYONE),
+    ("GET", "lagcurrent-totals"): Row("lag/totals", EVERYONE),
+    ("GET", "queuelag-list"): Row("lag/queues", EVERYONE),
+    ("GET", "queue-lag"): owned("queues/{queue}/lag", EVERYONE),
+    ("GET", "queue-lag-history"): owned("queues/{queue}/lag/history", EVERYONE),
+    ("GET", "queue-processing"): owned("queues/{queue}/processing", EVERYONE),
+    ("GET", "queue-heat"): owned("queues/{queue}/heat", EVERYONE),
+    ("GET", "requestcurrent-list"): Row("pending-requests", SYSTEM_ROLES),
+    ("GET", "requestcurrent-detail"): Row("pending-requests/{requests}", SYSTEM_ROLES),
+    ("GET", "requestcurrent-totals"): Row("pending-requests/totals", SYSTEM_ROLES),
+    ("GET", "requeststats-list"): Row("pending-requests/history", SYSTEM_ROLES),
+    ("GET", "tenantusageday-list"): Row("usage", EVERYONE),
+    ("GET", "usagetotal-list"): Row("usage/totals", EVERYONE),
+    ("GET", "tenantusageday-export-csv"): Row("usage/export.csv", EVERYONE),
+    ("GET", "pipeline"): Row("pipeline", SYSTEM_ROLES),
+    ("POST", "pipeline-back-fills"): Row("pipeline/back-fills", STAFF),
+    ("GET", "alert-list"): Row("alerts", EVERYONE),
+    ("GET", "alert-counts"): Row("alerts/counts", EVERYONE),
+    ("GET", "alert-detail"): owned("alerts/{alert}", EVERYONE),
+    ("POST", "alert-acknowledge"): owned("alerts/{alert}/acknowledge", WORKING),
+    ("POST", "alert-silence"): owned("alerts/{alert}/silence", STAFF),
+    ("GET", "alertrule-list"): Row("alert-rules", {*SYSTEM_ROLES, TENANT_ADMIN}),
+    ("POST", "alertrule-list"): Row("alert-rules", {ADMIN}),
+    ("GET", "alertrule-detail"): owned("alert-rules/{rule}", {*SYSTEM_ROLES, TENANT_ADMIN}),
+    ("PATCH", "alertrule-detail"): owned("alert-rules/{rule}", {ADMIN}),
+    ("DELETE", "alertrule-detail"): owned("alert-rules/{rule}?dry_run=true", {ADMIN}),
+    ("GET", "alertchannel-list"): Row("alert-channels", SYSTEM_ROLES),
+    ("POST", "alertchannel-list"): Row("alert-channels", {ADMIN}),
+    ("GET", "alertchannel-detail"): Row("alert-channels/{channel}", SYSTEM_ROLES),
+    ("PATCH", "alertchannel-detail"): Row("alert-channels/{channel}", {ADMIN}),
+    ("DELETE", "alertchannel-detail"): Row("alert-channels/{channel}?dry_run=true", {ADMIN}),
+    ("POST", "alertchannel-test"): Row("alert-channels/{channel}/test?dry_run=true", STAFF),
+    ("GET", "alertchannel-deliveries"): Row("alert-channels/{channel}/deliveries", SYSTEM_ROLES),
+    ("GET", "silence-list"): Row("silences", SYSTEM_ROLES),
+    ("POST", "silence-list"): Row("silences", STAFF),
+    ("GET", "silence-detail"): Row("silences/{silence}", SYSTEM_ROLES),
+    ("DELETE", "silence-detail"): Row("silences/{silence}?dry_run=true", STAFF),
     ("GET", "serviceinstance-list"): Row("services", SYSTEM_ROLES),
     ("GET", "serviceinstance-detail"): Row("services/host-1", SYSTEM_ROLES),
     ("POST", "serviceinstance-drain"): Row("services/host-1/drain", STAFF),
@@ -207,7 +256,15 @@ def world(installation) -> World:
     create_message_type(SYSTEM, name="order", message="Order", description=description)
     runtime.provider().admin().alter_group_offsets("readers", {installation.queue.partition_info(0).place: 0})
     target = person("somebody", Role.OPERATOR)
-    shared = {"rebalance": over.pk, "user": target.pk, "profile": DEFAULT_PROFILE}
+    asking = RequestCurrent.objects.create(service_id="shop-1", request_topic="prices", as_of=now)
+    shared = {
+        "rebalance": over.pk,
+        "user": target.pk,
+        "profile": DEFAULT_PROFILE,
+        "requests": asking.pk,
+        "channel": make_channel().pk,
+        "silence": make_silence(installation.queue).pk,
+    }
     return World(installation.tenant, {kind: shared | _things(tenant) for kind, tenant in tenants.items()})
 
 
@@ -224,6 +281,7 @@ def _things(tenant: Tenant) -> dict[str, Any]:
         queue=queue, partition=0, topic="t", consumer_group="g", end_offset=1, lag_messages=1, as_of=timezone.now()
     )
     entry = AuditEntry.objects.filter(tenant_id=tenant.pk).latest("id")
+    alert = make_alert(queue)
     isolation = request_isolation(SYSTEM, tenant, [{"name": "Telemetry"}], "x")
     token, _ = token_of(person(f"token-of-{tenant}", Role.TENANT_ADMIN, tenant), ["queues:read"])
     return {
@@ -237,6 +295,8 @@ def _things(tenant: Tenant) -> dict[str, Any]:
         "entry": entry.pk,
         "token": token.pk,
         "isolation": isolation.pk,
+        "alert": alert.pk,
+        "rule": alert.rule_id,
     }
 
 
@@ -255,6 +315,21 @@ def expected(endpoint: tuple[str, str], row: Row, role: Role, owner: str) -> int
 
 def test_every_endpoint_is_in_the_table() -> None:
     assert {(method, name) for method, name, _ in endpoints()} == TABLE.keys()
+
+
+def test_every_row_calls_the_endpoint_that_it_is_of() -> None:
+    called = {(method, name): named(row.path) for (method, name), row in TABLE.items()}
+    assert {endpoint: name for endpoint, name in called.items() if name != endpoint[1]} == {}
+
+
+def test_every_operation_of_the_schema_is_in_the_table() -> None:
+    told = {(name.split()[0], named(name.split()[1].removeprefix("/"))) for name in operations()}
+    assert told == TABLE.keys() - {("GET", "api-docs")}
+
+
+def named(path: str) -> str | None:
+    """The endpoint that answers, whatever its path names."""
+    return resolve(f"/api/v1/{re.sub('{[^}]+}', '1', path).split('?')[0]}").url_name
 
 
 def test_every_view_declares_what_its_requests_need() -> None:

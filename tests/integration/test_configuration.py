@@ -6,7 +6,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from django.db import connections, transaction
+from django.db import connections
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -16,27 +16,19 @@ from queueapi.actions import configuration as importing
 from queueapi.actions import provisioning
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.configuration import import_configuration, plan_configuration
-from queueapi.actions.message_types import Description, create_message_type
 from queueapi.actions.pauses import pause_queue
-from queueapi.actions.queues import change_queue, create_queue
-from queueapi.actions.tenant_profiles import create_profile, restore_default_profile
-from queueapi.actions.tenant_states import suspend_tenant
-from queueapi.actions.tenants import create_tenant
+from queueapi.actions.queues import change_queue
 from queueapi.choices import FINAL_OPERATION_STATES, OperationState, QueueState
 from queueapi.configuration.yaml_reading import read_yaml
 from queueapi.configuration.yaml_writing import write_yaml
-from queueapi.errors import InvalidInput
-from queueapi.models import AuditEntry, MessageType, Operation, Queue, Tenant, TenantProfile
+from queueapi.models import AuditEntry, MessageType, Operation, Queue, Tenant
 from queueapi.selectors.configuration import configuration
-from queuecore.errors import ProviderUnavailable
 from queuecore.topics import SYSTEM_TENANT
+from tests.integration.configuration_kit import HOOK, empty_database, entry, exported, furnish, problems_of
 from tests.kill_points import die_at
 from tests.processes import Child
 from tests.rest_kit import MORE, SOURCE, World, differences, snapshot
 from workers.operations.runner import run_operation
-
-HOOK = {"url": "https://hooks.example.org/orders", "secret": "s3cret-enough-for-a-signature-0123"}
-
 
 # Tests that depend on how a database keeps, orders or locks things ask for `database` first.
 
@@ -48,59 +40,8 @@ def world(installation) -> World:
 
 @pytest.fixture
 def furnished(world) -> World:
-    """One thing of each kind, with what is not the default."""
-    gold = create_profile(SYSTEM, name="gold", submit_strategies=["BATCH", "BURST"], messages_per_s=100, label="gold")
-    shop = create_tenant(SYSTEM, "Foundry", profile=gold, bytes_per_s=1000, description="Größe: 7 # no comment")
-    suspend_tenant(SYSTEM, shop, "invoice 4711 is unpaid")
-    create_queue(SYSTEM, shop, name="Orders", topic="orders", handler="log", partitions=2, failure_percentage=2.5)
-    system = Tenant.objects.get(id=SYSTEM_TENANT)
-    # Before what it forwards to, by name.
-    create_queue(SYSTEM, system, name="Zulu", topic="zulu", handler="log")
-    create_queue(SYSTEM, system, name="Alpha", topic="alpha", handler="forward", handler_options={"queue": "Zulu"})
-    description = Description.of({"order.proto": SOURCE})
-    topics = [f"orders.isolated.{shop.id}"]
-    create_message_type(SYSTEM, name="order", message="shop.Order", description=description, topics=topics)
-    only_described = Description(description.descriptors)
-    create_message_type(SYSTEM, name="Bill", message="shop.Order", description=only_described)
+    furnish()
     return world
-
-
-def exported() -> dict[str, Any]:
-    """As it is read from the text that was written."""
-    document: dict[str, Any] = read_yaml(write_yaml(configuration()), 64)
-    return document
-
-
-def entry(document: dict[str, Any], section: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in document[section] if one["name"] == name)
-    return found
-
-
-def empty_database() -> None:
-    """As a new installation is, whose provider has kept its topics."""
-    with transaction.atomic():
-        MessageType.objects.all().delete()
-        Queue.objects.all().delete()
-        Tenant.objects.all().delete()
-        TenantProfile.objects.all().delete()
-        restore_default_profile()
-
-
-def problems_of(document: Any) -> dict[str, list[str]]:
-    """Of an import, which a plan of it has as well."""
-    with pytest.raises(InvalidInput) as refused:
-        import_configuration(SYSTEM, document)
-    found: dict[str, list[str]] = refused.value.fields["fields"]
-    assert planned_problems(document) == [(place, why) for place, reasons in found.items() for why in reasons]
-    return found
-
-
-def planned_problems(document: Any) -> list[tuple[str, str]]:
-    """Whether the document makes no sense, or something stands in its way."""
-    try:
-        return [(problem.place, problem.why) for problem in plan_configuration(SYSTEM, document).problems]
-    except InvalidInput as error:
-        return [(place, why) for place, reasons in error.fields["fields"].items() for why in reasons]
 
 
 # --- export
@@ -108,7 +49,8 @@ def planned_problems(document: Any) -> list[tuple[str, str]]:
 
 def test_an_export_has_everything_in_an_order_of_its_own(database, furnished) -> None:
     document = exported()
-    assert list(document) == ["format", "tenant_profiles", "tenants", "queues", "message_types"]
+    sections = ["tenant_profiles", "tenants", "queues", "message_types", "alert_channels", "alert_rules"]
+    assert list(document) == ["format", *sections]
     assert [one["name"] for one in document["tenant_profiles"]] == ["default", "gold"]
     assert [one["name"] for one in document["tenants"]] == ["Foundry", "Greenhouse", "System"]
     assert [(one["tenant"], one["name"]) for one in document["queues"]] == [
@@ -156,7 +98,8 @@ def test_an_export_makes_an_emptied_database_what_it_was(database, furnished) ->
     text = write_yaml(configuration())
     empty_database()
     plan = plan_configuration(SYSTEM, read_yaml(text, 64))
-    assert plan.summary == "create 1 profile, 3 tenants, 4 queues, 2 message types"
+    things = "1 profile, 3 tenants, 4 queues, 2 message types, 2 alert channels, 3 alert rules"
+    assert plan.summary == f"create {things}; change 1 alert rule"
     assert Queue.objects.count() == 0
     done = import_configuration(SYSTEM, read_yaml(text, 64))
     assert (done.summary, done.changes) == (plan.summary, plan.changes)
@@ -269,6 +212,17 @@ def test_a_message_type_gets_a_next_version_where_its_source_differs(furnished) 
     assert MessageType.objects.get(name="order").version == 2
 
 
+def test_a_plan_warns_of_what_is_seldom_wanted(furnished) -> None:
+    document = {
+        "format": 1,
+        "tenant_profiles": [{"name": "gold", "max_queues": 9}],
+        "queues": [{"tenant": "System", "name": "Zulu", "dlq_enabled": False}],
+    }
+    warnings = plan_configuration(SYSTEM, document).warnings
+    assert warnings[0].startswith("profile gold: 1 tenant has this profile")
+    assert warnings[-1].startswith("queue System/Zulu: without dead letters")
+
+
 # --- secrets
 
 
@@ -305,141 +259,7 @@ def test_a_hidden_secret_that_nobody_knows_here_has_to_be_entered(furnished) -> 
     [place] = [f"queues[{number}]" for number, one in enumerate(document["queues"]) if one["name"] == "Zulu"]
     [why] = found[f"{place}.handler_options"]
     assert "'secret', 'url' came back hidden" in why
-    assert "enter it again" in why
-
-
-# --- what is refused
-
-
-def test_all_problems_are_told_at_once_each_with_its_place(furnished) -> None:
-    document = {
-        "format": 2,
-        "quues": [],
-        "tenant_profiles": [{"name": "silver", "max_queues": "many"}],
-        "tenants": [
-            {"name": "Harbour", "profile": "silver"},
-            {"name": "Quay", "profile": "glod", "burst_s": 1},
-            {"name": "Pier", "state": "suspended"},
-            {"name": "quay"},
-            {"description": "x"},
-            "Dock",
-        ],
-        "queues": [
-            {"tenant": "Harbour", "name": "H", "topic": "h", "handler": "log"},
-            {"tenant": "System", "name": "Zulu", "partitions": 7, "topic": "other", "retris": 3},
-            {"tenant": "System", "name": "Alpha", "partitions": 7, "topic": "other"},
-            {"tenant": "Sistem", "name": "S", "topic": "s", "handler": "log"},
-            {"tenant": "System", "name": "N"},
-            {"tenant": "System", "name": "R", "topic": "r", "handler": "log", "partitions": 5000, "concurrency": 0},
-            {"tenant": "System", "name": "W", "topic": "w", "handler": "wbhook"},
-            {"tenant": "System", "name": "T", "topic": "t", "handler": "log", "retries": True},
-        ],
-        "message_types": [{"name": "order", "message": "shop.Bill"}, {"name": "new"}],
-    }
-    before = snapshot(furnished)
-    found = problems_of(document)
-    assert differences(before, snapshot(furnished)) == []
-    kept = "keep that, or create another queue and drain this one to it"
-    never = f"and never changes; stored messages depend on it: {kept}"
-    also = "stored messages were made as that: keep it, or enter another message type"
-    assert found.pop("queues[5].partitions") == ["5000 cannot be; use 1 to 1,000 partitions"]
-    assert found.pop("queues[5].concurrency")[0] == "0 cannot be; use 1 to 1,000 messages side by side"
-    assert "wbhook" in found.pop("queues[6]")[0]
-    assert found == {
-        "format": ["2 is not known here; this release reads format 1"],
-        "quues": ["there is no section 'quues'; did you mean queues?"],
-        "tenant_profiles[0].max_queues": ["'many' cannot be; give a whole number, or null"],
-        "tenants[1].profile": ["there is no profile 'glod'; did you mean gold?"],
-        "tenants[2].reason": ["say why it is suspended: whoever is refused wants to know"],
-        "tenants[3]": ["tenants[1] is the same tenant; keep one of them"],
-        "tenants[4].name": ["this says which tenant is meant; give it"],
-        "tenants[5]": ["describe a tenant by its keys"],
-        "queues[1].retris": ["there is no key 'retris'; did you mean retries?"],
-        "queues[1].partitions": [f"it is 3, {never}"],
-        "queues[1].topic": [f"it is 'zulu', {never}"],
-        "queues[2].partitions": [f"it is 3, {never}"],
-        "queues[2].topic": [f"it is 'alpha', {never}"],
-        "queues[3].tenant": ["there is no tenant 'Sistem'; did you mean System?"],
-        "queues[4].topic": ["a new queue needs this"],
-        "queues[4].handler": ["a new queue needs this"],
-        "queues[7].retries": ["True cannot be; give a whole number"],
-        "message_types[0].message": [f"it is 'shop.Order', and never changes; {also}"],
-        "message_types[1].message": ["a new message type needs this"],
-        "message_types[1].files": ["give these, or a descriptor_set, for a message type that is new"],
-    }
-
-
-@pytest.mark.parametrize(
-    "nonsense", [None, [], "format: 1", 7, {"format": True}, {"format": 1, "queues": {"name": "x"}}]
-)
-def test_what_is_no_configuration_is_refused(world, nonsense) -> None:
-    assert problems_of(nonsense)
-
-
-@pytest.mark.parametrize(
-    ("section", "values", "place"),
-    [
-        ("tenants", {"name": "a\0b"}, "tenants[0].name"),
-        ("tenants", {"name": "\ud800"}, "tenants[0].name"),
-        ("tenants", {"name": "x" * 101}, "tenants[0].name"),
-        ("tenants", {"name": "x", "id": "7"}, "tenants[0].id"),
-        ("tenants", {"name": "x", "messages_per_s": 2**63}, "tenants[0].messages_per_s"),
-        ("tenants", {"name": "x", "messages_per_s": 1.5}, "tenants[0].messages_per_s"),
-        ("tenants", {"name": "x", "\ud800": 1}, "tenants[0].\\ud800"),
-        ("queues", {"tenant": "System", "name": "x", "topic": "x", "handler": "log", "handler_options": "s3cret"},
-         "queues[0].handler_options"),
-        ("message_types", {"name": "x", "message": "M", "descriptor_set": "%"}, "message_types[0].descriptor_set"),
-        ("message_types", {"name": "x", "message": "shop.Order", "files": {"a.proto": SOURCE}, "descriptor_set": ""},
-         "message_types[0].descriptor_set"),
-        ("message_types", {"name": "x", "message": "M", "files": {"a.proto": "oops"}}, "message_types[0].files"),
-    ],
-)  # fmt: skip
-def test_a_value_that_cannot_be_is_refused_at_its_place(world, section, values, place) -> None:
-    found = problems_of({"format": 1, section: [values]})
-    assert list(found) == [place]
-    assert "s3cret" not in str(found)
-
-
-def test_an_incompatible_next_version_is_refused_with_each_reason(furnished) -> None:
-    document = exported()
-    other = SOURCE.replace("string id", "int64 id")
-    entry(document, "message_types", "order")["files"] = {"order.proto": other}
-    [why] = problems_of(document)["message_types[1]"]
-    assert "shop.Order.id" in why
-
-
-def test_a_profile_that_is_too_narrow_for_a_queue_stands_in_the_way_of_it(furnished) -> None:
-    document = {
-        "format": 1,
-        "tenant_profiles": [{"name": "tiny", "max_partitions_per_queue": 1}],
-        "tenants": [{"name": "Harbour", "profile": "tiny"}],
-        "queues": [{"tenant": "Harbour", "name": "Own", "topic": "own", "handler": "log", "partitions": 2}],
-    }
-    [why] = problems_of(document)["queues[0].partitions"]
-    assert why.startswith("use at most 1; 2 were asked for")
-    assert not Tenant.objects.filter(name="Harbour").exists()
-
-
-def test_that_the_provider_is_away_is_no_problem_of_the_document(world, monkeypatch) -> None:
-    def away() -> None:
-        raise ProviderUnavailable("nobody answers")
-
-    monkeypatch.setattr(runtime, "provider", away)
-    document = {"format": 1, "queues": [{"tenant": "System", "name": "Q", "topic": "q", "handler": "log"}]}
-    for act in (plan_configuration, import_configuration):
-        with pytest.raises(ProviderUnavailable):
-            act(SYSTEM, document)
-
-
-def test_a_plan_warns_of_what_is_seldom_wanted(furnished) -> None:
-    document = {
-        "format": 1,
-        "tenant_profiles": [{"name": "gold", "max_queues": 9}],
-        "queues": [{"tenant": "System", "name": "Zulu", "dlq_enabled": False}],
-    }
-    warnings = plan_configuration(SYSTEM, document).warnings
-    assert warnings[0].startswith("profile gold: 1 tenant has this profile")
-    assert warnings[-1].startswith("queue System/Zulu: without dead letters")
+    assert "enter the value itself" in why
 
 
 # --- at once, and killed

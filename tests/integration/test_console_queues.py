@@ -39,8 +39,8 @@ def browser(client: Client) -> Client:
     return client
 
 
-def page(browser: Client, queue: Queue) -> str:
-    return browser.get(reverse("queue", args=[queue.pk])).content.decode()
+def page(browser: Client, queue: Queue, name: str = "queue") -> str:
+    return browser.get(reverse(name, args=[queue.pk])).content.decode()
 
 
 def make_consumer(queue: Queue, *, lease_s: float = 10, **fields: Any) -> ConsumerStanding:
@@ -59,7 +59,7 @@ def make_consumer(queue: Queue, *, lease_s: float = 10, **fields: Any) -> Consum
 
 
 def test_the_configuration_is_told_in_words(browser, queue) -> None:
-    shown = page(browser, queue)
+    shown = page(browser, queue, "queue_configuration")
     for text in ("at least once", "one for each partition, 4 messages side by side", "BURST", "SKIP_ALL_FAILURES"):
         assert text in shown
     assert 'goes to <span class="mono">main.dlq</span>' in shown
@@ -67,19 +67,19 @@ def test_the_configuration_is_told_in_words(browser, queue) -> None:
     Queue.objects.update(
         processing_strategy="RETRY_ALL", retries=0, dlq_max_count=10, dlq_max_ratio=0.25, dlq_on_limit="halt"
     )
-    shown = page(browser, queue)
+    shown = page(browser, queue, "queue_configuration")
     assert "without limit" in shown
     assert "10 or 25 % of a partition" in shown
     assert "in 60 s, then halt" in shown
     Queue.objects.update(dlq_enabled=False, consumer_per_partition=False)
-    shown = page(browser, queue)
+    shown = page(browser, queue, "queue_configuration")
     assert "is counted and logged, and kept nowhere" in shown
     assert "one for all partitions" in shown
 
 
 def test_secret_options_are_hidden(browser, queue) -> None:
     Queue.objects.update(handler="webhook", handler_options={"url": "https://a.example", "secret": "s3cret"})
-    shown = page(browser, queue)
+    shown = page(browser, queue, "queue_configuration")
     assert "https://a.example" in shown
     assert "s3cret" not in shown
 
@@ -210,4 +210,4 @@ def test_partitions_that_nobody_may_have_are_told_with_the_reason(browser, queue
         )  # fmt: skip
     shown = page(browser, queue)
     assert "Nobody consumes partitions 0, 1, and messages wait: no service has the label &#x27;gpu&#x27;." in shown
-    assert "only those with the label" in shown
+    assert "only those with the label" in page(browser, queue, "queue_configuration")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,6 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from console.tenant_forms import ProfileForm, TenantForm
 from queueapi.actions.actor import SYSTEM, Actor
@@ -17,13 +19,24 @@ from queueapi.actions.tenant_profiles import create_profile
 from queueapi.actions.tenant_states import suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, ensure_system_tenant
 from queueapi.choices import TenantState
-from queueapi.models import DEFAULT_PROFILE, AuditEntry, Queue, Tenant, TenantProfile
+from queueapi.models import (
+    DEFAULT_PROFILE,
+    AuditEntry,
+    IsolationRequest,
+    Queue,
+    Tenant,
+    TenantProfile,
+    TenantUsageDay,
+)
 from queueapi.runtime import close_provider
+from tests.alerts import make_alert
+from tests.letters import make_letter
 
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script>"
 MOST_QUERIES = 13
+MOST_QUERIES_OF_A_TENANT = 15
 
 
 @pytest.fixture
@@ -120,7 +133,7 @@ def test_lists_ask_the_database_as_often_for_many_rows_as_for_few(browser, djang
 def test_a_tenants_page_says_where_each_quota_comes_from(browser, tenant, small, django_assert_max_num_queries) -> None:
     change_tenant(SYSTEM, tenant, profile=small, messages_per_s=7)
     Queue.objects.create(tenant=tenant, name="Own", topic="own", handler="log")
-    with django_assert_max_num_queries(MOST_QUERIES):
+    with django_assert_max_num_queries(MOST_QUERIES_OF_A_TENANT):
         shown = page(browser, "tenant", tenant.pk)
     for text in (
         "7/s",
@@ -135,6 +148,40 @@ def test_a_tenants_page_says_where_each_quota_comes_from(browser, tenant, small,
     ):
         assert text in shown
     assert "0 messages (0 B); refused: 0" in shown
+
+
+def test_a_tenants_page_joins_all_that_is_its(browser, tenant, django_assert_max_num_queries) -> None:
+    own = Queue.objects.create(tenant=tenant, name="Own", topic="own", handler="log")
+    shared = Queue.objects.create(tenant=ensure_system_tenant(), name="Main", topic="main", handler="log")
+    others = create_tenant(SYSTEM, "Foundry")
+    for queue, whose in ((own, tenant), (shared, tenant), (shared, others), (shared, others)):
+        make_letter(queue, tenant=whose)
+    make_alert(own)
+    day = timezone.now().date()
+    TenantUsageDay.objects.create(tenant_id=tenant.pk, day=day, sent=4321, stored_bytes=3 * 1024**2)
+    IsolationRequest.objects.create(tenant=tenant, queues=[{"name": "Main"}], reason="x", requested_by_name="gus")
+    with django_assert_max_num_queries(MOST_QUERIES_OF_A_TENANT):
+        shown = page(browser, "tenant", tenant.pk)
+    letters = shown[shown.index('id="letters"') : shown.index('id="alerts"')]
+    assert letters.count('<td class="num text-bad">1</td>') == 2
+    for text in ("rule", "Firing", "4,321", "3.0 MiB", "gus", "Requested"):
+        assert text in shown
+    assert f"?tenant={tenant.pk}" in shown[shown.index('id="audit-title"') :]
+
+
+def test_usage_compares_tenants(browser, tenant) -> None:
+    others, day = create_tenant(SYSTEM, "Foundry"), timezone.now().date()
+    TenantUsageDay.objects.create(tenant_id=tenant.pk, day=day, sent=10, sent_bytes=2048)
+    TenantUsageDay.objects.create(tenant_id=others.pk, day=day - timedelta(days=2), sent=90)
+    TenantUsageDay.objects.create(tenant_id=uuid4(), day=day - timedelta(days=40), sent=77_777)
+    week = page(browser, "usage")
+    assert week.index("Foundry") < week.index("Acme")
+    assert "2.0 KiB" in week
+    assert "77,777" not in week
+    assert "77,777" in page(browser, "usage", days="90")
+    today = page(browser, "usage", days="1")
+    assert "Foundry" not in today
+    assert f"from={day}" in today
 
 
 def test_what_people_typed_is_only_ever_text(browser) -> None:

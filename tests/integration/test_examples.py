@@ -115,3 +115,8 @@ def test_the_pieces_of_the_how_to_on_requests(tmp_path: Path) -> None:
         "0 ()",
         'pending_requests_count{request_topic="prices.requests",service_id="shop-1"} 0.0',
     ]
+
+
+def test_the_pieces_of_the_how_to_on_metrics(tmp_path: Path) -> None:
+    [shown] = run_snippets("docs/howto/metrics.md", tmp_path)
+    assert re.fullmatch(r'queue_producer_sent_total\{partition="0",topic="orders\.0"\} 1\.0', shown)

@@ -16,6 +16,8 @@ from uuid import uuid4
 
 import pytest
 
+from queueapi.outgoing import lookup
+from queueapi.outgoing.addresses import AddressRefused, connect, is_open
 from queuecore import ProcessingStrategy, ProcessingStrategyType, Queues, open_queues
 from queuecore.consuming.context import NoComposer, OpenDelivery, Workplace
 from queuecore.consuming.handlers import bind, check_handler
@@ -26,8 +28,6 @@ from queuecore.testing.waiting import wait_until
 from queuecore.topics import TopicPartitionInfo
 from tests.integration.web_receiver import Receiver, answer
 from tests.services import require_or_skip
-from workers.handlers import lookup
-from workers.handlers.addresses import AddressRefused, connect, is_open
 from workers.handlers.webhook import Webhook, WebhookFailed, WebhookRefused
 from workers.handlers.webhook_options import WebhookOptions
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM, Actor
+from queueapi.actions.isolated_queues import remove_isolated_queues
 from queueapi.actions.isolation import (
     approve_request,
     change_request,
@@ -23,8 +24,11 @@ from queueapi.actions.isolation_steps import begin_return, end_return, give_retu
 from queueapi.actions.messages import publish_message
 from queueapi.actions.operations import NoLongerOurs, cancel_operation, claim_operation, pause_operation
 from queueapi.actions.pauses import pause_queue, resume_queue
+from queueapi.actions.provisioning import provision_queue
 from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
 from queueapi.actions.queues import change_queue, create_queue
+from queueapi.actions.rehearsing import rehearse
+from queueapi.actions.replays import start_replay
 from queueapi.actions.tenant_profiles import create_profile
 from queueapi.actions.tenant_removal import delete_tenant
 from queueapi.actions.tenants import change_tenant
@@ -248,6 +252,7 @@ def test_what_is_cancelled_in_time_leaves_nothing_and_can_be_tried_again(install
     cancel_operation(SYSTEM, request.operation_id)
     assert run_until_final(request.operation).state == OperationState.CANCELLED
     assert (state_of(request), request.error) == (IsolationState.FAILED, "cancelled after 0 of 5")
+    assert request.is_cancelled
     assert not Queue.objects.filter(tenant=installation.tenant).exists()
     assert own.topic_names().isdisjoint(runtime.provider().admin().topics())
     retry_request(SYSTEM, request)
@@ -286,6 +291,7 @@ def test_a_failure_in_the_middle_keeps_the_messages_and_is_gone_on_from(installa
         assert run_until_final(request.operation).state == OperationState.FAILED
     assert (state_of(request), own_queue(installation).state) == (IsolationState.FAILED, QueueState.HANDING_OVER)
     assert "ZeroDivisionError" in request.error
+    assert not request.is_cancelled
     fill(installation.queue, installation.tenant, 3)
     retry_request(SYSTEM, request)
     request.refresh_from_db()
@@ -380,6 +386,37 @@ def test_a_return_waits_while_much_is_left_and_nothing_is_held_meanwhile(install
     assert not Pause.objects.exists()
 
 
+def test_a_return_does_not_begin_while_an_own_queue_is_paused(installation) -> None:
+    request = active(installation)
+    pause_queue(SYSTEM, own_queue(installation), reason="looked into")
+    [warning] = rehearse(lambda: return_to_shared(SYSTEM, request)).warnings
+    assert warning == "it waits until queue Telemetry is resumed: paused is everything"
+    return_to_shared(SYSTEM, request)
+    request.refresh_from_db()
+    run_until_told(request.operation, "waits until queue Telemetry is resumed: paused is everything")
+    assert own_queue(installation).state == QueueState.ACTIVE
+    resume_queue(SYSTEM, own_queue(installation))
+    run_until_told(
+        request.operation, "waits until somebody has partition 0 of queue Telemetry, and holds the tenant back there"
+    )
+
+
+def test_a_return_waits_for_replays_into_an_own_queue(installation) -> None:
+    request = active(installation)
+    letter = make_letter(installation.queue, tenant=installation.tenant)
+    replay = start_replay(SYSTEM, [letter.pk], target=own_queue(installation))
+    [warning] = rehearse(lambda: return_to_shared(SYSTEM, request)).warnings
+    assert warning == "it waits for the end of 1 replay into queue Telemetry"
+    return_to_shared(SYSTEM, request)
+    request.refresh_from_db()
+    run_until_told(request.operation, "waits for the end of 1 replay into queue Telemetry")
+    cancel_operation(SYSTEM, replay.operation_id)
+    run_until_final(replay.operation)
+    run_until_told(
+        request.operation, "waits until somebody has partition 0 of queue Telemetry, and holds the tenant back there"
+    )
+
+
 def test_a_return_that_failed_is_retried_and_lets_the_tenant_go(installation, monkeypatch) -> None:
     request = active(installation)
     return_to_shared(SYSTEM, request)
@@ -442,6 +479,18 @@ def test_what_nobody_carries_out_any_more_is_retried(installation) -> None:
     request.refresh_from_db()
     assert run_until_final(request.operation).state == OperationState.SUCCEEDED
     assert state_of(request) == IsolationState.ACTIVE
+
+
+def test_a_runner_that_was_replaced_removes_nothing(installation) -> None:
+    request = approved(installation)
+    replaced = claim_operation(request.operation_id, "first")
+    own = own_queue(installation)
+    provision_queue(own)
+    Operation.objects.filter(pk=replaced.pk).update(lease_owner="second")
+    with pytest.raises(NoLongerOurs):
+        remove_isolated_queues(SYSTEM, replaced)
+    assert own.topic_names() <= runtime.provider().admin().topics().keys()
+    assert own_queue(installation).state == QueueState.CREATING
 
 
 def test_a_runner_that_was_replaced_changes_nothing(installation) -> None:

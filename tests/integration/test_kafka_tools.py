@@ -1,7 +1,5 @@
 """Our lag is what Kafka's own `kafka-consumer-groups` says at the same moment."""
 
-import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,15 +12,8 @@ from queuecore.providers.base import Provider, QueueConsumer, TopicSpec
 from queuecore.providers.kafka import KafkaProvider
 from queuecore.testing.contract.kit import create_topic, new_name, send_all, take
 from queuecore.testing.services import KafkaService
-from queuecore.testing.services.kafka import java_command
 from queuecore.testing.waiting import DEADLINE_S, wait_until
-from queuecore.topics import ProviderPartition
-
-CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-ROW = re.compile(r"(?P<group>\S+) +(?P<topic>\S+) +(?P<partition>\d+) +(?P<committed>\d+) +(?P<end>\d+) +(?P<lag>\d+)")
-
-# Per group and partition that it has committed: the committed offset, the end, and the lag.
-Figures = dict[tuple[str, ProviderPartition], tuple[int, int, int]]
+from tests.integration.kafka_groups import Figures, Told, committed, told_by_kafka
 
 
 class Groups:
@@ -38,34 +29,16 @@ class Groups:
         self.names = [f"{name}-{uuid4().hex[:8]}" for name in ("idle", "reading", "new")]
 
     def told_by_kafka(self) -> Figures:
-        """Of the groups there are: for the name of none the tool tells nothing at all."""
         there = self.provider.admin().groups()
-        chosen = [argument for name in self.names if name in there for argument in ("--group", name)]
-        command = java_command("-XX:TieredStopAtLevel=1", CONSUMER_GROUPS, "--describe", *chosen)
-        output = subprocess.run(
-            [*command, "--bootstrap-server", self._kafka.bootstrap_servers],
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=self._folder,
-            timeout=DEADLINE_S,
-            check=True,
-        ).stdout
-        return {
-            (row["group"], ProviderPartition(row["topic"], int(row["partition"]))): (
-                int(row["committed"]),
-                int(row["end"]),
-                int(row["lag"]),
-            )
-            for row in filter(None, map(ROW.match, output.splitlines()))
-        }
+        return committed(told_by_kafka(self._kafka, [name for name in self.names if name in there], self._folder))
 
     def told_by_us(self) -> Figures:
         admin, places = self.provider.admin(), [info.place for info in self.infos]
-        committed = admin.committed_offsets(dict.fromkeys(self.names, places))
+        known = admin.committed_offsets(dict.fromkeys(self.names, places))
         ends = admin.end_offsets(places)
         return {
-            (group, place): (offset, ends[place], ends[place] - offset)
-            for group, offsets in committed.items()
+            (group, place): Told(offset, ends[place], ends[place] - offset)
+            for group, offsets in known.items()
             for place, offset in offsets.items()
         }
 

@@ -11,6 +11,7 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.choices import OperationState
 from queueapi.errors import AlreadyFinal
 from queueapi.models import AuditEntry, Operation
+from queueapi.version import VERSION
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import wait_until
 from workers.operations import runner
@@ -127,10 +128,29 @@ def killed(_: Operation) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_kind_nobody_knows_fails_clearly() -> None:
+def test_a_kind_that_a_worker_does_not_know_is_left_to_another(caplog, monkeypatch) -> None:
+    operation = start()
+    for _ in range(2):
+        Operation.objects.update(due_at=None)
+        assert finished(operation).state_choice is OperationState.RUNNING
+    assert (operation.lease_owner, operation.error) == ("", "")
+    [told] = operation.log.all()
+    assert told.text == f"waits for a worker that knows operations of kind 'count'; {VERSION} does not"
+    assert "this worker does not know: 'count'" in caplog.text
+    monkeypatch.setitem(runner.KINDS, "count", Counting())
+    Operation.objects.update(due_at=None)
+    assert finished(operation).state_choice is OperationState.SUCCEEDED
+
+
+def test_a_runner_that_fails_after_another_took_over_ends_nothing(counting) -> None:
+    def stand_still(run: OperationRun) -> None:
+        Operation.objects.filter(pk=run.operation.pk).update(lease_owner="another")
+        raise RuntimeError("it was long ago")
+
+    counting.between = stand_still
     operation = finished(start())
-    assert operation.state_choice is OperationState.FAILED
-    assert "'count'" in operation.error
+    assert (operation.state_choice, operation.lease_owner) == (OperationState.RUNNING, "another")
+    assert counting.given_back_at is None
 
 
 def test_pausing_stops_it_at_the_next_step_until_it_is_resumed(counting) -> None:

@@ -1,41 +1,82 @@
 """The pipeline end to end: a real log, a real Spark, a real database."""
 
+import fcntl
 import gc
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import pyarrow.parquet as pq
 import pytest
+from django.utils import timezone
+from pyspark.sql.streaming.query import StreamingQuery
 from pytest_django.fixtures import Settings
 
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.pipeline import start_backfill
 from queueapi.config import config
-from queueapi.models import Queue, Tenant
-from queueapi.models.summary import LagCurrent, PipelineRun
+from queueapi.models import (
+    DeadLetterTrend,
+    LagCurrent,
+    LagDay,
+    LagHour,
+    LagMinute,
+    PartitionHeat,
+    PipelineRun,
+    PipelineStanding,
+    ProcessingMinute,
+    Queue,
+    QueueSkew,
+    RequestCurrent,
+    RequestStats,
+    Tenant,
+    TenantUsageDay,
+)
 from queueapi.runtime import open_provider
 from queuecore.config.provider_settings import KafkaSettings
 from queuecore.config.queue_tree import QueueSettings
 from queuecore.messages import QueueMessage
-from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.proto.events_pb2 import Event, OffsetSample, RequestSample
+from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC, PROCESSING_BOUNDS_MS
+from queuecore.proto.events_pb2 import (
+    ConsumedSample,
+    EntityShare,
+    Event,
+    LetterShare,
+    OffsetSample,
+    RequestSample,
+    SentSample,
+    TenantShare,
+)
 from queuecore.providers.base import Provider, TopicSpec
+from queuecore.requests import LAG_BOUNDS_MS
 from queuecore.sending import send
 from queuecore.testing.services import KafkaService
 from queuecore.testing.services.kafka_secured import SASL, SecuredKafka
+from queuecore.testing.services.ports import free_port
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
+from tests.integration.spark_cluster import spark_cluster
 from tests.services import require_or_skip, running
+from workers.operations.runner import run_operation
 from workers.spark import pipeline, session
-from workers.spark.errors import PipelineFailed
-from workers.spark.pipeline import checkpoint_dir, run_pipeline
-from workers.spark.session import missing_java, spark_session
+from workers.spark.errors import PipelineBusy, PipelineFailed
+from workers.spark.pipeline import checkpoint_dir, event_store, run_pipeline
+from workers.spark.session import missing_java, spark_session, spark_settings
+from workers.spark.store import EventStore
+from workers.spark.summaries import make_all
+from workers.spark.tasks import run_pipeline_task
 
 # Spark stores a batch on a thread of its own, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -94,6 +135,13 @@ def metrics() -> Iterator[Metrics]:
 
 def lag(*fields: str) -> list[Any]:
     return list(LagCurrent.objects.values_list("partition", *fields).order_by("partition"))
+
+
+def stored_samples(kind: str = "offset_samples") -> int:
+    """How many are in Parquet."""
+    store = event_store(config())
+    files = [file.path for one, day in store.days() if one == kind for file in store.files(kind, day)]
+    return sum(pq.read_metadata(path).num_rows for path in files)
 
 
 def test_each_run_takes_just_what_is_new(metrics: Metrics) -> None:
@@ -155,16 +203,161 @@ def _refuse(*_: object) -> bool:
     raise OSError("no space left")
 
 
-def test_a_lost_checkpoint_costs_nothing_but_reading_again(metrics: Metrics) -> None:
+def test_a_batch_that_was_committed_and_not_published_is_published_by_the_next_run(
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    with monkeypatch.context() as patched:
+        patched.setattr(EventStore, "publish", _refuse)
+        with pytest.raises(PipelineFailed):
+            run_pipeline()
+    assert (stored_samples(), lag("lag_messages")) == (0, [(0, 100), (1, 100)])
+    assert (run_pipeline().batches, stored_samples()) == (0, 2)
+    metrics.sample(5, end=150)
+    assert (run_pipeline().events, stored_samples()) == (2, 4)
+
+
+def test_one_process_runs_it_at_a_time(metrics: Metrics) -> None:
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    with (config().folder("spark") / "lock").open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(PipelineBusy, match="another process runs the pipeline"):
+            run_pipeline()
+        run_pipeline_task()
+        assert not PipelineStanding.objects.exists()
+    run_pipeline_task()
+    standing = PipelineStanding.objects.get()
+    assert (standing.failed_runs, standing.error, standing.backlog_events) == (0, "", 0)
+
+
+def test_a_run_that_hangs_is_ended_and_says_so(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    monkeypatch.setattr(StreamingQuery, "awaitTermination", lambda *_: False)
+    monkeypatch.setattr(pipeline, "stop_session", _stop_queries)  # the session goes with them, but for other tests
+    with pytest.raises(PipelineFailed, match=r"not over after 900 s .* has workers that are free"):
+        run_pipeline()
+
+
+def test_what_outlives_its_run_stores_nothing(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next run takes the same events: each is counted, and kept, once."""
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    is_under_way, may_go_on = threading.Event(), threading.Event()
+
+    def make_slowly(*arguments: Any) -> Iterator[Any]:
+        is_under_way.set()
+        may_go_on.wait(60)
+        return make_all(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "make_all", make_slowly)
+        patched.setattr(StreamingQuery, "awaitTermination", lambda *_: not is_under_way.wait(60))
+        patched.setattr(pipeline, "stop_session", lambda: None)
+        with pytest.raises(PipelineFailed, match="not over after"):
+            run_pipeline()
+        may_go_on.set()
+        wait_until(lambda: not spark_session().streams.active)
+    assert not PipelineRun.objects.exists()
+    assert (run_pipeline().events, stored_samples()) == (2, 2)
+
+
+def _stop_queries() -> None:
+    for query in spark_session().streams.active:
+        query.stop()
+
+
+def test_checkpoints_do_not_pile_up(metrics: Metrics, request: pytest.FixtureRequest) -> None:
+    metrics.create_topic()
+    name, kept = "spark.sql.streaming.minBatchesToRetain", 2
+    request.addfinalizer(partial(spark_session().conf.set, name, spark_settings(config())[name]))
+    spark_session().conf.set(name, kept)
+    for second in range(kept + 2):
+        metrics.sample(second, end=100 + second)
+        run_pipeline()
+    for folder in ("offsets", "commits"):
+        names = [path.name for path in (checkpoint_dir(config()) / folder).iterdir() if path.name.isdigit()]
+        assert len(names) <= kept + 1
+
+
+def test_every_table_is_filled_of_what_processes_report(metrics: Metrics) -> None:
+    tenant, entity = metrics.queue.tenant_id, UUID("784f394c-42b6-435a-983c-b7beff2784f9")
+    share = TenantShare(tenant_id=str(tenant), messages=30, bytes=300, errors=2, dead_letters=1)
+    consumed = ConsumedSample(
+        queue_id=str(metrics.queue.id), partition=0, topic="tb_main.0", group="main-consumer-0", interval_ms=10_000,
+        polled=30, polled_bytes=300, packs=3, commits=3, succeeded=29, failed=2, retried=1, handled=29, dead_lettered=1,
+        processing_bounds_ms=PROCESSING_BOUNDS_MS, processing_buckets=[3] + [0] * len(PROCESSING_BOUNDS_MS),
+        processing_total_ms=1.5, tenants=[share],
+        entities=[EntityShare(key=entity.bytes, is_uuid=True, tenant_id=str(tenant), messages=30)],
+        letters=[LetterShare(fingerprint="abc", tenant_id=str(tenant), letters=1)],
+    )  # fmt: skip
+    stored = SentSample(topic="tb_main.0", interval_ms=10_000, sent=40, sent_bytes=400, tenants=[share])
+    letter = SentSample(topic="tb_main.dlq", interval_ms=10_000, sent=1, sent_bytes=99, tenants=[share])
+    asked = RequestSample(
+        request_topic="prices", interval_ms=10_000, pending=3, pending_limit=10, sent=5, answered=4, timed_out=1,
+        lag_bounds_ms=LAG_BOUNDS_MS, lag_buckets=[4] + [0] * len(LAG_BOUNDS_MS),
+    )  # fmt: skip
+    metrics.create_topic()
+    metrics.sample(1, end=100, committed=70)
+    for body in (
+        {"consumed_sample": consumed},
+        {"sent_sample": stored},
+        {"sent_sample": letter},
+        {"request_sample": asked},
+    ):
+        metrics.send(Event(version=1, at_ms=NOW_MS - 59_000, service_id="test", **body).SerializeToString())
+    run_pipeline()
+
+    processed = ProcessingMinute.objects.get()
+    assert (processed.handled, processed.failed, processed.dead_lettered) == (29, 2, 1)
+    assert 0 < processed.p50_ms <= processed.p99_ms <= PROCESSING_BOUNDS_MS[0]
+    assert DeadLetterTrend.objects.get().letters == 1
+    used = TenantUsageDay.objects.get()
+    assert (used.tenant_id, used.handled, used.sent, used.errors) == (tenant, 30, 30, 2)
+    assert PartitionHeat.objects.get().entities[0]["key"] == str(entity)
+    assert QueueSkew.objects.get().skew == 2.0
+    waiting = RequestCurrent.objects.get()
+    assert (waiting.pending, waiting.timed_out) == (3, 1)
+    assert 0 < waiting.lag_p50_ms <= LAG_BOUNDS_MS[0]
+    assert RequestStats.objects.get().answered == 4
+    assert [model.objects.get().lag_messages for model in (LagMinute, LagHour, LagDay)] == [60] * 3
+
+
+def test_a_day_is_made_anew_of_its_events(metrics: Metrics) -> None:
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    metrics.sample(1, end=120)
+    run_pipeline()
+    minutes, hours = (list(model.objects.values("at", "lag_messages", "samples")) for model in (LagMinute, LagHour))
+    assert [row["samples"] for row in (*minutes, *hours)] == [4, 4]
+    LagMinute.objects.update(lag_messages=7)
+    LagHour.objects.all().delete()
+    # Around midnight, the samples are of the day before.
+    operation = start_backfill(SYSTEM, _minute().date(), timezone.now().date())
+    run_operation(operation.id)
+    operation.refresh_from_db()
+    assert (operation.state, operation.done, operation.error) == ("succeeded", operation.total, "")
+    assert list(LagMinute.objects.values("at", "lag_messages", "samples")) == minutes
+    assert list(LagHour.objects.values("at", "lag_messages", "samples")) == hours
+
+
+def _minute() -> datetime:
+    return datetime.fromtimestamp((NOW_MS - 60_000) // 60_000 * 60, UTC)
+
+
+def test_a_lost_checkpoint_loses_and_doubles_nothing(metrics: Metrics) -> None:
     metrics.create_topic()
     metrics.sample(0, end=100)
     run_pipeline()
     shutil.rmtree(checkpoint_dir(config()))
     metrics.sample(5, end=150)
 
-    assert run_pipeline().events == 4
+    assert run_pipeline().events == 2
     assert lag("end_offset", "produced_per_s") == [(0, 150, 10.0), (1, 150, 10.0)]
     assert PipelineRun.objects.values("query").distinct().count() == 2
+    assert stored_samples() == 4
 
 
 def test_what_retention_removed_between_runs_is_passed_over(metrics: Metrics) -> None:
@@ -197,24 +390,27 @@ def test_a_log_made_anew_is_read_from_its_beginning(metrics: Metrics) -> None:
     metrics.provider.close()
 
 
-def test_an_unusable_event_is_skipped(metrics: Metrics) -> None:
+def test_an_unusable_event_is_counted_and_holds_nothing_up(metrics: Metrics, caplog: pytest.LogCaptureFixture) -> None:
     metrics.create_topic()
     metrics.send(b"\xff\xff")
     metrics.sample(0, end=100)
-    assert run_pipeline().events == 2
+    assert (run_pipeline().events, lag("lag_messages")) == (3, [(0, 100), (1, 100)])
+    assert PipelineRun.objects.values_list("events", "unusable").get() == (3, 1)
+    assert [record.getMessage() for record in caplog.records] == [
+        "1 unusable events: not a protobuf event; the first at queue.metrics[1] offset 0"
+    ]
 
 
-def test_samples_of_requests_hold_nothing_up(metrics: Metrics) -> None:
+def test_samples_of_requests_are_stored_beside_those_of_offsets(metrics: Metrics) -> None:
     metrics.create_topic()
     requests = RequestSample(request_topic="tb_transport.api.requests", interval_ms=10_000, sent=150, answered=149)
     event = Event(version=1, at_ms=NOW_MS, service_id="transport-1", request_sample=requests).SerializeToString()
     for _ in range(METRICS_PARTITIONS):
         metrics.send(event)
-    assert run_pipeline().events == 0
-    metrics.send(event)
     metrics.sample(0, end=100, committed=40)
-    assert run_pipeline().events == 2
+    assert run_pipeline().events == METRICS_PARTITIONS + 2
     assert lag("lag_messages") == [(0, 60), (1, 60)]
+    assert (stored_samples("request_samples"), stored_samples()) == (METRICS_PARTITIONS, 2)
 
 
 def test_a_queue_that_was_deleted_holds_nothing_up(metrics: Metrics) -> None:
@@ -288,6 +484,42 @@ def test_after_spark_died_the_next_run_starts_it_again(metrics: Metrics, monkeyp
     assert run_pipeline().events == 2
     assert lag("end_offset") == [(0, 100), (1, 100)]
     gc.collect()  # Py4J leaves the sockets open with which it tried to reach the dead JVM: here, not in another test
+
+
+@pytest.mark.full
+def test_the_same_run_on_a_cluster(
+    metrics: Metrics, settings: Settings, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    run_pipeline()
+    request.addfinalizer(session.stop_session)
+    session.stop_session()
+    with spark_cluster(tmp_path) as cluster:
+        settings.SWITCHYARD = replace(config(), spark_master=cluster.master)
+        metrics.sample(10, end=200, committed=40)
+        assert run_pipeline().events == 2
+        assert lag("lag_messages", "produced_per_s") == [(0, 160, 10.0), (1, 160, 10.0)]
+        assert cluster.state()["activeapps"]
+        session.stop_session()
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_cluster_that_is_away_is_a_clear_standing(
+    metrics: Metrics, settings: Settings, request: pytest.FixtureRequest
+) -> None:
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    request.addfinalizer(session.stop_session)
+    session.stop_session()
+    settings.SWITCHYARD = replace(config(), spark_master=f"spark://127.0.0.1:{free_port()}")
+    run_pipeline_task()
+    standing = PipelineStanding.objects.get()
+    assert (standing.code, standing.failed_runs) == ("spark_unavailable", 1)
+    assert "check SPARK_MASTER" in standing.error
+    assert lag() == []
+    gc.collect()  # what Py4J leaves open: here, not in another test
 
 
 @pytest.mark.full

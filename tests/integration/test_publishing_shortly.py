@@ -19,11 +19,12 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.queue_ends import drain_queue
 from queueapi.actions.queues import create_queue
 from queueapi.actions.tenant_removal import delete_tenant
+from queueapi.actions.tenant_states import suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant
 from queueapi.choices import Role
 from queueapi.models import ApiToken
 from queueapi.rest.conventions import rates
-from queueapi.rest.short_way import Asked, answer_shortly
+from queueapi.rest.short_way import Asked, answer_shortly, answer_together
 from tests.integration.queue_kit import isolated
 from tests.people import bearer, person, token_of
 from tests.rest_kit import World, messages_in
@@ -227,6 +228,22 @@ def test_the_database_is_asked_twice(installation, secret, django_assert_num_que
     assert shortly(secret, body, is_batch=True).status_code == 201
     with django_assert_num_queries(2):
         assert shortly(secret, body, is_batch=True).status_code == 201
+
+
+def test_many_that_come_together_are_answered_each_as_if_alone(installation, secret, django_assert_num_queries) -> None:
+    other = suspend_tenant(SYSTEM, create_tenant(SYSTEM, "Foundry"), "unpaid")
+    bodies = [one(installation), one(installation) | {"tenant": str(other.id)}, {}, one(installation)]
+    asked = [Asked("Telemetry", False, secret, f"request-{number}", json.dumps(body).encode())
+             for number, body in enumerate(bodies)]  # fmt: skip
+    asked.append(Asked("Telemetry", False, "swy_nobody", None, asked[0].body))
+    answers = answer_together(asked)
+    told = [answer and (answer.status_code, answer["X-Request-Id"]) for answer in answers]
+    assert told == [(201, "request-0"), (409, "request-1"), None, (201, "request-3"), None]
+    assert json.loads(answers[1].content)["code"] == "tenant_suspended"
+    assert messages_in(World(installation)) == 2
+    with django_assert_num_queries(2):
+        answer_together([asked[0]] * 9)
+    assert messages_in(World(installation)) == 11
 
 
 class Web:

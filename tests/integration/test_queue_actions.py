@@ -257,7 +257,7 @@ def test_secrets_of_handlers_are_kept_and_shown_to_nobody(installation) -> None:
 )
 def test_secrets_go_to_nobody_else_than_they_were_entered_for(installation, change) -> None:
     queue = create(installation, handler="webhook", handler_options=HOOK)
-    with pytest.raises(InvalidInput, match="enter it again"):
+    with pytest.raises(InvalidInput, match="enter the value itself"):
         change_queue(OPERATOR, queue, **change)
     assert Queue.objects.get(pk=queue.pk).handler_options == HOOK
 

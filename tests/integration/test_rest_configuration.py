@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
 from queueapi.actions.actor import SYSTEM
@@ -76,6 +77,14 @@ def test_an_import_is_planned_and_then_done_by_who_asked(api) -> None:
     assert post(api, ORDERS).json()["summary"] == "nothing would change"
 
 
+def test_a_section_with_nothing_below_its_name_is_as_if_left_out_and_the_schema_says_so(api) -> None:
+    planned = api.post(f"{URL}?dry_run=true", "format: 1\nqueues:\n", content_type="application/yaml")
+    assert (planned.status_code, planned.json()["changes"]) == (200, [])
+    shapes = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
+    fields = shapes["GivenConfiguration"]["properties"]
+    assert (fields["queues"].get("nullable"), fields["format"].get("nullable")) == (True, None)
+
+
 def test_two_plans_of_what_is_new_are_the_same(api) -> None:
     text = "format: 1\ntenant_profiles: [{name: gold}]\ntenants: [{name: Quay, profile: gold}]\n"
     plans = [post(api, text, query).json() for query in ("?dry_run=true", "?dry_run=true", "")]
@@ -86,10 +95,13 @@ def test_two_plans_of_what_is_new_are_the_same(api) -> None:
 def test_what_stands_in_the_way_is_in_the_plan_and_refused_as_a_whole(api) -> None:
     text = f"{ORDERS}- {{tenant: System, name: Telemetry, partitions: 7}}\n"
     [problem] = post(api, text, "?dry_run=true").json()["problems"]
-    assert problem["place"] == "queues[1].partitions"
+    assert (problem["place"], problem["line"]) == ("queues[1].partitions", 4)
     refused = post(api, text)
     assert (refused.status_code, refused.json()["code"]) == (400, "invalid_input")
-    assert refused.json()["errors"] == {"queues[1].partitions": [problem["why"]]}
+    assert refused.json()["errors"] == {"queues[1].partitions": [f"line 4: {problem['why']}"]}
+    as_json = json.dumps(read_yaml(text, 64))
+    told = api.generic("POST", f"{URL}?dry_run=true", as_json, content_type="application/json")
+    assert told.json()["problems"] == [{**problem, "line": None}]
     assert not Queue.objects.filter(name="Orders").exists()
 
 
@@ -178,9 +190,15 @@ def test_the_command_reads_standard_input_and_json(installation, monkeypatch) ->
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ("format: 3\ntenants: [{nam: x}]", ["format: 3 is not known here", "tenants[0].nam: ", "tenants[0].name: "]),
+        (
+            "format: 3\ntenants: [{nam: x}]",
+            ["format: line 1: 3 is not known here", "tenants[0].nam: line 2: ", "tenants[0].name: line 2: "],
+        ),
         ("a: ]", ["line 1: this is not YAML"]),
-        (ORDERS.replace("System", "Sistem"), ["queues[0].tenant: there is no tenant 'Sistem'; did you mean System?"]),
+        (
+            ORDERS.replace("System", "Sistem"),
+            ["queues[0].tenant: line 3: there is no tenant 'Sistem'; did you mean System?"],
+        ),
     ],
 )
 @pytest.mark.parametrize("options", [[], ["--dry-run"]])

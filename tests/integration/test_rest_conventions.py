@@ -182,6 +182,8 @@ def test_a_misspelt_field_or_filter_is_answered_with_the_right_one(api, world) -
         ("POST /queues", "dlq_enabled", "yes", "'yes' is a text; send true or false"),
         ("POST /queues/{queue}/messages", "entity", 7, "'7' is a number; send a text"),
         ("POST /tokens", "scopes", [{}], "'{}' is an object; send a text"),
+        ("POST /alert-rules", "channels", {}, "'{}' is an object; send a list"),
+        ("POST /alert-rules", "channels", [7], "'7' is a number; send a text"),
     ],
 )
 def test_a_value_has_the_type_that_the_schema_says(api, world, name, field, value, remedy) -> None:
@@ -206,6 +208,7 @@ def test_a_value_has_the_type_that_the_schema_says(api, world, name, field, valu
         ("tokens?revoked_at__isnull=2", "revoked_at__isnull"),
         ("dead-letter-groups?open_letters__gte=0.5", "open_letters__gte"),
         ("groups?active=", "active"),
+        ("alert-rules?enabled=maybe", "enabled"),
         ("queues?format=json", "format"),
     ],
 )

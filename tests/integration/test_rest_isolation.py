@@ -5,9 +5,12 @@ import pytest
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import IsolationState, Role
+from queueapi.cluster.store import DatabaseStore
 from queueapi.models import IsolationRequest, Queue
-from tests.integration.queue_kit import run_until_final
+from tests.integration.queue_kit import run_until_final, run_until_told
 from tests.people import api_of, person
+from workers.operations import isolation as running
+from workers.operations import waiting
 
 REQUESTS = "/api/v1/isolation-requests"
 ASKED = {"queues": [{"name": "telemetry", "partitions": 2, "submit_strategy": "SEQUENTIAL"}], "reason": "bursts"}
@@ -89,3 +92,42 @@ def test_another_tenant_is_as_one_that_is_not_there(installation, tenants_api) -
     answer = tenants_api.post(REQUESTS, ASKED | {"tenant": str(other.id)}, format="json")
     assert answer.status_code == 400
     assert f"there is no tenant {other.id}" in str(answer.json())
+
+
+def test_a_tenants_people_are_told_in_plain_words_and_staff_the_details(
+    installation, tenants_api, ada, monkeypatch
+) -> None:
+    monkeypatch.setattr(waiting, "_PATIENCE_S", 0)
+    tenants_api.post(REQUESTS, ASKED, format="json")
+    request = IsolationRequest.objects.get()
+    url = f"{REQUESTS}/{request.pk}"
+    ada.post(f"{url}/approve", {}, format="json")
+    request.refresh_from_db()
+    store = DatabaseStore()
+    store.acknowledge("gateway-7", 0, 60)
+    store.close()
+    run_until_told(request.operation, "waits until gateway-7 has heard where the tenant's messages go now")
+    assert "gateway-7" in ada.get(url).json()["waits_for"]
+    for seen in (tenants_api.get(url).json(), tenants_api.get(REQUESTS).json()["results"][0]):
+        assert seen["waits_for"] == "whoever sends, to hear where its messages go now"
+    monkeypatch.setattr(running, "await_producers", lambda *_, **__: 1 // 0)
+    run_until_final(request.operation)
+    assert "ZeroDivisionError" in ada.get(url).json()["error"]
+    operation = f"/api/v1/operations/{request.operation_id}"
+    assert "ZeroDivisionError" in ada.get(operation).json()["error"]
+    plain = "it could not go on; administrators see why, and can have it tried again"
+    assert (tenants_api.get(url).json()["error"], tenants_api.get(operation).json()["error"]) == (plain, plain)
+    assert "ZeroDivisionError" not in str(tenants_api.get("/api/v1/audit").json())
+
+
+def test_one_that_was_cancelled_says_so(installation, tenants_api, ada) -> None:
+    made = ada.post(f"/api/v1/tenants/{installation.tenant.id}/isolate", ASKED, format="json").json()
+    ada.post(f"/api/v1/operations/{made['operation']}/cancel")
+    run_until_final(IsolationRequest.objects.get().operation)
+    url = f"{REQUESTS}/{made['id']}"
+    told = ada.get(url).json()
+    assert (told["state"], told["is_cancelled"], told["error"]) == ("failed", True, "cancelled after 0 of 5")
+    told = tenants_api.get(url).json()
+    assert (told["is_cancelled"], told["error"]) == (True, "it was cancelled; administrators can have it tried again")
+    retried = ada.post(f"{url}/retry").json()
+    assert (retried["state"], retried["is_cancelled"], retried["error"]) == ("approved", False, "")

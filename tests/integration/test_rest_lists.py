@@ -22,8 +22,20 @@ from queueapi.actions.tenant_profiles import create_profile
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import Role
 from queueapi.cluster.models import Rebalance
-from queueapi.models import ConsumerStanding, LagCurrent, Operation, QuarantinedLetter, Queue
+from queueapi.models import (
+    AlertDelivery,
+    AlertNotice,
+    ConsumerStanding,
+    LagCurrent,
+    Operation,
+    QuarantinedLetter,
+    Queue,
+    RequestCurrent,
+    RequestStats,
+    TenantUsageDay,
+)
 from queuecore.providers.base import TopicSpec
+from tests.alerts import make_alert, make_channel, make_rule, make_silence
 from tests.cluster_kit import FakeCluster, partitions_named
 from tests.integration.replay_kit import ran
 from tests.letters import make_letter, make_letters
@@ -119,6 +131,53 @@ def _lag(world: World, count: int) -> None:
         LagCurrent.objects.create(queue=world.queue, partition=number, topic=f"telemetry.{number}", **told)
 
 
+def _queues_lag(world: World, count: int) -> None:
+    _queues(world, count)
+    told = {"topic": "own", "consumer_group": "c", "end_offset": 2, "lag_messages": 1, "as_of": timezone.now()}
+    for queue in Queue.objects.all():
+        LagCurrent.objects.bulk_create(LagCurrent(queue=queue, partition=number, **told) for number in range(count))
+
+
+def _requests(_: World, count: int) -> None:
+    now = timezone.now()
+    for number in range(count):
+        asked = {"service_id": f"shop-{number}", "request_topic": "prices"}
+        RequestCurrent.objects.create(**asked, as_of=now)
+        RequestStats.objects.create(**asked, at=now)
+
+
+def _usage(_: World, count: int) -> None:
+    for number in range(count):
+        TenantUsageDay.objects.create(tenant_id=create_tenant(SYSTEM, f"Tenant {number}").pk, day=timezone.now().date())
+
+
+def _alerts(world: World, count: int) -> None:
+    for number in range(count):
+        queue = Queue.objects.create(tenant=world.tenant, name=f"Own{number}", topic=f"own{number}", handler="log")
+        make_alert(
+            queue,
+            make_rule(queue, channels=[make_channel()], escalation_channels=[make_channel()], escalate_after_s=60),
+        )
+
+
+def _channels(_: World, count: int) -> None:
+    for _ in range(count):
+        make_channel()
+
+
+def _deliveries(world: World, count: int) -> None:
+    for number in range(count):
+        now = timezone.now()
+        delivery = AlertDelivery.objects.create(channel=world.channel, created_at=now, due_at=now)
+        alert = make_alert(world.queue, make_rule(world.queue, name=f"rule of delivery {number}"))
+        AlertNotice.objects.create(delivery=delivery, alert=alert, channel=world.channel, kind="fired", told={})
+
+
+def _silences(world: World, count: int) -> None:
+    for _ in range(count):
+        make_silence(world.queue, rule=make_rule(world.queue))
+
+
 def _cluster(_: World, count: int) -> None:
     cluster = FakeCluster(partitions_named("Telemetry", "telemetry", count))
     cluster.join(*(f"service-{number}" for number in range(count)))
@@ -152,13 +211,23 @@ FROZEN: Final[Mapping[str, ListOf]] = {
     "GET /queues": ListOf(3, _queues),
     "GET /queues/{queue}/consumers": ListOf(5, _consumers),
     "GET /queues/{queue}/messages": ListOf(4, _messages),
-    "GET /dead-letters": ListOf(2, _letters),
+    "GET /dead-letters": ListOf(5, _letters),
     "GET /dead-letters/quarantined": ListOf(2, _quarantined),
     "GET /dead-letter-groups": ListOf(2, _letters),
     "GET /replays": ListOf(2, _replays),
     "GET /replays/{id}/items": ListOf(3, _items),
     "GET /operations": ListOf(2, _operations),
     "GET /lag": ListOf(2, _lag),
+    "GET /lag/queues": ListOf(3, _queues_lag),
+    "GET /pending-requests": ListOf(2, _requests),
+    "GET /pending-requests/history": ListOf(2, _requests),
+    "GET /usage": ListOf(2, _usage),
+    "GET /usage/totals": ListOf(3, _usage),
+    "GET /alerts": ListOf(2, _alerts),
+    "GET /alert-rules": ListOf(4, _alerts),
+    "GET /alert-channels": ListOf(2, _channels),
+    "GET /alert-channels/{id}/deliveries": ListOf(3, _deliveries),
+    "GET /silences": ListOf(2, _silences),
     "GET /services": ListOf(2, _cluster),
     "GET /partitions": ListOf(2, _cluster),
     "GET /rebalances": ListOf(2, _rebalances),

@@ -99,6 +99,19 @@ def test_secret_options_are_shown_to_nobody(api) -> None:
     assert Queue.objects.get(name="Telemetry").handler_options == options
 
 
+@pytest.mark.parametrize(
+    "hidden",
+    [{"secret": "********"}, {"url": "https://hooks.example.org/********"}, {"headers": {"Authorization": "********"}}],
+)
+def test_what_stands_for_a_secret_is_not_stored_as_one(api, hidden) -> None:
+    options = {"url": "https://hooks.example.org/x", **hidden}
+    body = {"name": "Hooks", "topic": "hooks", "handler": "webhook", "handler_options": options}
+    for answer in (api.post(f"{QUEUES}?dry_run=true", body), api.post(QUEUES, body)):
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+        assert "enter the value itself, or leave it out" in answer.json()["detail"]
+    assert not Queue.objects.filter(name="Hooks").exists()
+
+
 @pytest.mark.parametrize("depth", [30, 990, 50_000])
 def test_options_nested_too_deeply_are_refused(api, depth) -> None:
     body = '{"handler_options": {"level": %s}}' % ("[" * depth + "]" * depth)

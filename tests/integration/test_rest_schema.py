@@ -9,6 +9,7 @@ from django.contrib.staticfiles import finders
 from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
+from queueapi.rest.v1.tags import TAGS
 from tests.rest_kit import TABLE, operations
 
 PROBLEM = "application/problem+json"
@@ -59,6 +60,12 @@ def test_the_page_that_shows_it_asks_no_other_host(admin_api) -> None:
         assert not address.startswith("/static/") or finders.find(address.removeprefix("/static/")), address
     document = admin_api.get("/api/v1/schema", headers={"Accept": "application/json,*/*"})
     assert document.json()["openapi"].startswith("3.")
+
+
+def test_it_is_of_a_group_that_says_what_it_is(told) -> None:
+    described = [tag["name"] for tag in TAGS]
+    assert described == sorted({tag for operation in told.values() for tag in operation["tags"]})
+    assert all(len(tag["description"]) <= 80 for tag in TAGS)
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))

@@ -139,6 +139,7 @@ def asked(installation, monkeypatch) -> Counter[str]:
         monkeypatch.setattr(admin, name, counted)
 
     count("topics")
+    count("topic_names")
     count("describe_topics")
     return counts
 
@@ -154,19 +155,33 @@ def test_pages_ask_once_for_their_topics_however_many_there_are(
         asked.clear()
         with django_assert_num_queries(1):
             answer = admin_api.get(url)
-        assert asked == {"topics": 1, "describe_topics": 1}
+        assert asked == {"topic_names": 1, "describe_topics": 1}
         assert len(names(answer)) <= 4
         seen += names(answer)
         url = answer.json()["next"]
     assert seen == names(admin_api.get(TOPICS))
 
 
+def test_a_page_asks_for_no_more_names_than_it_has(admin_api, others, monkeypatch) -> None:
+    told = []
+    admin = type(runtime.provider().admin())
+    names_of = admin.topic_names
+
+    def noted(*args: Any) -> list[str]:
+        told.append(names_of(*args))
+        return told[-1]
+
+    monkeypatch.setattr(admin, "topic_names", noted)
+    assert len(names(admin_api.get(TOPICS, {"page_size": 2}))) == 2
+    assert len(told[-1]) == 3, "one more tells that there is a next page"
+
+
 @on_each_provider
 def test_a_topic_that_goes_while_it_is_looked_at_is_left_out(admin_api, others, monkeypatch) -> None:
     listed = selector.list_topics
 
-    def list_and_delete(wanted):
-        found = listed(wanted)
+    def list_and_delete(*wanted):
+        found = listed(*wanted)
         runtime.provider().admin().delete_topics(["orders"])
         return found
 

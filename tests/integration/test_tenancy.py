@@ -58,7 +58,16 @@ def test_queues_are_the_tenants_own_and_the_systems(api, world) -> None:
     assert ids(api.get("/api/v1/tenants")) == {str(world.tenant.id)}
 
 
-@pytest.mark.parametrize(("path", "name"), [("queues", "tenant"), ("lag", "queue"), ("dead-letter-groups", "queue")])
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("queues", "tenant"),
+        ("lag", "queue"),
+        ("dead-letter-groups", "queue"),
+        ("alerts", "tenant"),
+        ("alerts", "queue"),
+    ],
+)
 def test_a_filter_tells_nobody_whether_something_exists(api, world, path, name) -> None:
     foreign = world.other.id if name == "tenant" else world.foreign.id
     answers = [api.get(f"/api/v1/{path}", {name: str(asked)}) for asked in (foreign, uuid4())]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from queuecore import DeliveryContext, Queues, Record, open_queues
 from queuecore.consuming.draining import Backlog
@@ -17,10 +18,14 @@ from queuecore.providers.base import QueueAdmin, TopicDescription, TopicSpec
 from queuecore.providers.kafka import KafkaProvider
 from queuecore.providers.kafka.connection import Connection
 from queuecore.providers.kafka.settings import consumer_settings
+from queuecore.providers.kafka.transactional_client import TransactionalClient
+from queuecore.providers.kafka.transactions import KafkaTransactionalProducer
 from queuecore.providers.options import ConsumerOptions, KafkaOptions
-from queuecore.testing.services import KafkaCluster
+from queuecore.testing.services import KafkaCluster, KafkaService
+from queuecore.testing.waiting import DEADLINE_S
 from queuecore.topics import TopicPartitionInfo
 from tests.reliability.kafka_load import Load, Member, Observer, out_of_order, stored, wait_until
+from tests.reliability.waited_for import drain
 from tests.services import running
 
 # kafka-python leaves some connections to brokers that are killed to the garbage collector.
@@ -114,8 +119,9 @@ class Storm:
             with self._load:
                 for _ in range(rounds):
                     self._kill_in_turn()
-            wait_until(Backlog(self._provider, self._group, [info.place for info in self._infos]).is_done, PATIENCE_S)
-            assert relay.drain(PATIENCE_S)
+            places = [info.place for info in self._infos]
+            wait_until(Backlog(self._provider, self._group, places).is_done, PATIENCE_S)
+            drain(relay, self._provider, places, PATIENCE_S)
         found, sent_on = stored(self._provider, self._infos), stored(self._provider, self._targets)
         return Aftermath(self._load.acknowledged, self._handled, found, sent_on, self._answers)
 
@@ -182,6 +188,54 @@ class TestBrokersDieUnderLoad:
     def test_an_admin_is_answered_meanwhile(self, aftermath: Aftermath) -> None:
         assert len(aftermath.answers) >= BROKERS
         assert min(aftermath.answers) > 1
+
+
+def coordinator_of(cluster: KafkaCluster, group: str) -> KafkaService:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    described = admin.describe_consumer_groups([group], request_timeout=DEADLINE_S)[group].result()
+    return cluster.brokers[described.coordinator.id]
+
+
+def has_heard_of_it(producer: KafkaTransactionalProducer) -> bool:
+    """Whether the library knows that a broker is away."""
+    assert producer._client is not None
+    with suppress(KafkaException):
+        return len(producer._client._library.list_topics(timeout=DEADLINE_S).brokers) < BROKERS
+    return False
+
+
+def test_exactly_once_waits_for_no_coordinator_that_has_left(
+    cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library looks for the next one of the group when something else happens to its connections: never, where all
+    is calm."""
+    opened, open_client = list[KafkaTransactionalProducer](), KafkaTransactionalProducer._open_client
+
+    def note(producer: KafkaTransactionalProducer) -> TransactionalClient:
+        opened.append(producer)
+        return open_client(producer)
+
+    def relay(record: Record, context: DeliveryContext) -> None:
+        context.send("right", record.key, record.data)
+
+    monkeypatch.setattr(KafkaTransactionalProducer, "_open_client", note)
+    hasty = replace(REPLICATED, request_timeout_ms=5_000)
+    left, right = TopicPartitionInfo("left", 0), TopicPartitionInfo("right", 0)
+    with open_queues("kafka", servers=cluster.bootstrap_servers, kafka=hasty) as queues:
+        queues.create("left", 1)
+        queues.create("right", 1)
+        with queues.subscribe("left", relay, group="orphans", delivery="exactly_once") as subscription:
+            queues.publish("left", None, b"1").result(PATIENCE_S)
+            drain(subscription, queues.provider, [left.place], PATIENCE_S)
+            coordinator = coordinator_of(cluster, "orphans")
+            coordinator.kill()
+            try:
+                wait_until(lambda: has_heard_of_it(opened[-1]), PATIENCE_S)
+                queues.publish("left", None, b"2").result(PATIENCE_S)
+                drain(subscription, queues.provider, [left.place], PATIENCE_S)
+            finally:
+                coordinator.start()
+        assert stored(queues.provider, [right]) == [b"1", b"2"]
 
 
 def test_a_description_names_leaders_and_replicas_and_tells_who_is_behind(

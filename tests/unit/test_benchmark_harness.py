@@ -92,6 +92,16 @@ def test_there_is_no_ratio_where_there_is_nothing_to_compare(value: float | None
     assert comparison(value, peer_value).ratio is None
 
 
+def test_what_takes_minutes_is_measured_less_often_and_the_table_says_so(tmp_path: Path) -> None:
+    calls: list[str] = []
+    benchmark = Benchmark(scripted("slow", [1] * 5, calls), (scripted("peer", [1] * 5, calls),), "s", most_rounds=2)
+
+    outcomes = run_benchmark(benchmark, rounds=5, folder=tmp_path)
+
+    assert calls == ["slow", "peer", "peer", "slow"]
+    assert "slow: in 2 rounds" in table(outcomes)
+
+
 def test_each_peer_gets_a_row_beside_the_same_subject(tmp_path: Path) -> None:
     subject = scripted("subject", [8])
     peers = (scripted("raw", [16]), scripted("sqlite", [4]))
@@ -186,7 +196,9 @@ def test_the_command_prints_a_table_and_writes_the_file(
 
     assert json.loads((tmp_path / "log.json").read_text())[0]["ratio"] == 2
     assert [path.name for path in tmp_path.iterdir()] == ["log.json"], "the data is gone"
-    assert "median of 2 rounds" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "median of 2 rounds" in told.out
+    assert told.err == "1 of 1: ours: 6 messages/s (≥ 10); theirs 3\n"
 
 
 def test_services_of_a_group_stop_when_a_measurement_fails(tmp_path: Path) -> None:

@@ -35,6 +35,11 @@ def test_defaults_without_any_variable() -> None:
     assert load(Sample, {}) == Sample()
 
 
+@pytest.mark.parametrize("name", ["SWITCHYARD_SAMPLE_INTERVAL_S", "SWITCHYARD_PIPELINE_INTERVAL_S"])
+def test_figures_cannot_be_made_so_seldom_that_they_are_always_old(name) -> None:
+    assert name in problem({name: "60"}, Config)
+
+
 def test_each_type_is_read() -> None:
     loaded = load(
         Sample,
@@ -169,6 +174,20 @@ def test_settings_cannot_be_changed_once_loaded() -> None:
 
 def test_the_defaults_go_together() -> None:
     load(Config, {}).check()
+
+
+def test_longer_stretches_are_kept_as_long_as_those_they_are_made_of() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"HOUR_RETENTION_DAYS: is 3; use no less than 5, the .*MINUTE_RETENTI"
+    ):
+        load(Config, {"SWITCHYARD_MINUTE_RETENTION_DAYS": "5", "SWITCHYARD_HOUR_RETENTION_DAYS": "3"}).check()
+    with pytest.raises(ConfigurationError, match=r"DAY_RETENTION_DAYS: is 59; use no less than 60"):
+        load(Config, {"SWITCHYARD_DAY_RETENTION_DAYS": "59"}).check()
+
+
+def test_yesterday_s_minutes_are_kept() -> None:
+    """Those that are stored after midnight would else never be part of their hour and day."""
+    assert "SWITCHYARD_MINUTE_RETENTION_DAYS" in problem({"SWITCHYARD_MINUTE_RETENTION_DAYS": "1"}, Config)
 
 
 def test_production_wants_the_hosts_users_type() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queueapi.configuration.yaml_lines import Lines
 from queueapi.configuration.yaml_reading import MAX_VALUES, UnreadableYaml, read_yaml
 from queueapi.configuration.yaml_writing import write_yaml
 
@@ -98,3 +99,41 @@ def test_aliases_of_aliases_are_counted_as_if_they_were_written_out() -> None:
 
 def test_nothing_is_nothing() -> None:
     assert read_yaml("# only a comment\n", DEPTH) is None
+
+
+def test_a_place_has_the_line_where_it_is_written() -> None:
+    lines = Lines(
+        "# what it is\n"
+        "format: 1\n"
+        "queues:\n"
+        "- &first\n"
+        "  tenant: System\n"
+        "  handler_options:\n"
+        "    url: https://example.org\n"
+        "- {tenant: System,\n"
+        "   name: a.b}\n"
+        "- *first\n"
+        "tenants: [{name: Quay}]\n"
+    )
+    places = ["format", "queues", "queues[0].tenant", "queues[0].handler_options", "queues[1].name", "queues[2].tenant"]
+    assert [lines.of(place) for place in places] == [2, 3, 5, 6, 9, 10]
+    # What was left out is where it would be.
+    assert [lines.of(place) for place in ("queues[1].topic", "tenants[0].a.b", "tenants", "document")] == [
+        8,
+        11,
+        11,
+        None,
+    ]
+
+
+@given(st.dictionaries(TEXTS | AMBIGUOUS, VALUES, max_size=4))
+def test_whatever_can_be_read_has_lines(values) -> None:
+    text = write_yaml(values)
+    last = len(text.splitlines())
+    assert all(0 < (Lines(text).of(key) or 1) <= last for key in values)
+
+
+def test_a_key_that_is_an_alias_hides_no_other_line() -> None:
+    text = "a: &x b\nc: {*x : 1,\n d: 2}\n"
+    assert read_yaml(text, DEPTH) == {"a": "b", "c": {"b": 1, "d": 2}}
+    assert [Lines(text).of(place) for place in ("c.b", "c.d")] == [2, 3]

@@ -9,9 +9,9 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from queueapi.metrics_server import MetricsServer
 from queuecore.errors import ConfigurationError
 from queuecore.testing.services.ports import free_port
-from workers.metrics import MetricsServer
 
 
 class Answer(Collector):

@@ -14,7 +14,7 @@ from queuecore.testing.waiting import wait_until
 from tests.benchmarks import requests_load
 from tests.benchmarks.measuring import NotAvailable
 from tests.benchmarks.processes import beside
-from tests.benchmarks.requests_load import Load, Schedule, Window, percentile
+from tests.benchmarks.requests_load import Load, Schedule, Window, one_by_one, percentile
 from tests.benchmarks.workload import payload
 
 
@@ -131,19 +131,19 @@ class Echo:
 def test_a_load_sends_every_request_once_and_never_more_at_a_time_than_it_may() -> None:
     echo = Echo()
 
-    assert Load(echo.ask, bytes).run(500, outstanding=8) > 0
+    assert Load(one_by_one(echo.ask), bytes).run(500, outstanding=8) > 0
 
     assert echo.asked == [payload(number) for number in range(500)]
     assert echo.most <= 8
 
 
 def test_a_load_may_be_told_before_it_has_asked_for_the_next() -> None:
-    assert Load(lambda data, told: told(data), bytes).run(100, outstanding=1) > 0
+    assert Load(one_by_one(lambda data, told: told(data)), bytes).run(100, outstanding=1) > 0
 
 
 def test_a_load_notices_the_answer_of_another() -> None:
     with pytest.raises(AssertionError, match="request 1 got the answer of another"):
-        Load(lambda data, told: told(payload(0)), bytes).run(2, outstanding=1)
+        Load(one_by_one(lambda data, told: told(payload(0))), bytes).run(2, outstanding=1)
 
 
 def test_a_load_raises_what_a_request_failed_with() -> None:
@@ -151,7 +151,7 @@ def test_a_load_raises_what_a_request_failed_with() -> None:
         raise ConnectionError("no answer")
 
     with pytest.raises(ConnectionError, match="no answer"):
-        Load(lambda data, told: told(data), refused).run(1)
+        Load(one_by_one(lambda data, told: told(data)), refused).run(1)
 
 
 def test_latency_counts_from_when_a_request_was_due() -> None:
@@ -162,7 +162,7 @@ def test_latency_counts_from_when_a_request_was_due() -> None:
             time.sleep(0.05)
         told(data)
 
-    latencies_ms = Load(ask, bytes).latencies_ms(20, per_s=1_000)
+    latencies_ms = Load(one_by_one(ask), bytes).latencies_ms(20, per_s=1_000)
 
     assert len(latencies_ms) == 20
     assert latencies_ms[0] >= 50

@@ -17,7 +17,7 @@ OpenGroup = Callable[[Path], AbstractContextManager[Sequence[Benchmark]]]
 # Every group there will be. One without a module has no measurements yet.
 NAMES = (
     *("log", "log-growth", "log-opening", "log-latency", "log-scaling", "routing"),
-    *("consuming", "letters", "replay", "kafka", "cluster", "requests", "rest", "pipeline", "console"),
+    *("consuming", "events", "letters", "replay", "kafka", "cluster", "requests", "rest", "pipeline", "console"),
 )
 
 

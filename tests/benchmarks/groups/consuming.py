@@ -1,13 +1,14 @@
 """What consuming adds to reading: packs, strategies, handlers' threads, settling. In memory, with a handler that does
 next to nothing."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from queuecore.consuming.consumption import Consumption
 from queuecore.consuming.plan import PACK_SIZE, ConsumptionPlan
-from queuecore.messages import Record
+from queuecore.messages import QueueMessage, Record
 from queuecore.processing import ProcessingStrategyType, processing_strategy
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.memory import MemoryProvider, MemoryStorage
@@ -22,7 +23,7 @@ GROUP = "bench"
 SMALL, LARGE = 100, 8_000
 
 # A second at the rates aimed for.
-_MESSAGES = 200_000
+MESSAGES = 200_000
 _POLL_MS = 1_000
 _GOALS = {SubmitStrategyType.BURST: 200_000, SubmitStrategyType.SEQUENTIAL_BY_ORIGINATOR: 100_000}
 # What a message costs in a large pack, of what it costs in one of the usual size.
@@ -62,7 +63,17 @@ def _cost(submit: SubmitStrategyType, pack_size: int) -> Callable[[Path], float]
 
 def _consumption(submit: SubmitStrategyType, pack_size: int) -> Callable[[Path], float]:
     """Messages per second, from the start to the last commit."""
-    plan = ConsumptionPlan(
+    plan = plan_of(submit, pack_size)
+
+    def measure(_folder: Path) -> float:
+        with filled(messages(MESSAGES)) as provider:
+            return consume_all(provider, Consumption(plan, provider, handle_nothing))
+
+    return measure
+
+
+def plan_of(submit: SubmitStrategyType, pack_size: int) -> ConsumptionPlan:
+    return ConsumptionPlan(
         queue="bench",
         group=GROUP,
         infos=(INFO,),
@@ -73,56 +84,57 @@ def _consumption(submit: SubmitStrategyType, pack_size: int) -> Callable[[Path],
         max_open=10 * pack_size,
     )
 
-    def measure(_folder: Path) -> float:
-        with _filled() as provider:
-            consumption = Consumption(plan, provider, _handle)
-            result = rate(_MESSAGES, lambda: _consume(consumption))
-            consumption.stop(1.0)
-            _check(provider)
-        return result
 
-    return measure
+def consume_all(
+    provider: MemoryProvider, consumption: Consumption, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Messages per second of one that has not begun."""
+    result = rate(MESSAGES, lambda: _consume(consumption), clock)
+    consumption.stop(1.0)
+    _check(provider)
+    return result
 
 
 def _consume(consumption: Consumption) -> None:
     consumption.start()
-    while consumption.counts.handled < _MESSAGES:
+    while consumption.counts.handled < MESSAGES:
         consumption.wait_for_progress(timeout_s=1.0)
 
 
 def _bare_loop(_folder: Path) -> float:
     """The same without any of it."""
-    with _filled() as provider:
+    with filled(messages(MESSAGES)) as provider:
         consumer = provider.consumer(GROUP, max_poll_records=PACK_SIZE)
         consumer.subscribe([INFO])
 
         def loop() -> None:
-            left = _MESSAGES
+            left = MESSAGES
             while left:
                 pack = consumer.poll(_POLL_MS)
                 for record in pack:
-                    _handle(record, None)
+                    handle_nothing(record, None)
                 consumer.commit({INFO.place: pack[-1].offset + 1})
                 left -= len(pack)
 
-        result = rate(_MESSAGES, loop)
+        result = rate(MESSAGES, loop)
         _check(provider)
     return result
 
 
-def _handle(record: Record, _context: object) -> None:
+def handle_nothing(record: Record, _context: object) -> None:
     if not record.data:
         raise ValueError(f"{record} is empty")
 
 
 @contextmanager
-def _filled() -> Iterator[MemoryProvider]:
-    with closing(MemoryProvider(MemoryStorage(capacity=_MESSAGES))) as provider:
+def filled(sent: Sequence[QueueMessage]) -> Iterator[MemoryProvider]:
+    """With these to be consumed."""
+    with closing(MemoryProvider(MemoryStorage(capacity=len(sent)))) as provider:
         provider.admin().create_topics([TopicSpec(INFO.full_topic_name)])
-        send_and_count(provider.producer(), INFO, messages(_MESSAGES))
+        send_and_count(provider.producer(), INFO, sent)
         yield provider
 
 
 def _check(provider: MemoryProvider) -> None:
     committed = provider.admin().committed_offsets({GROUP: [INFO.place]})[GROUP]
-    check_count("committed", committed.get(INFO.place, 0), _MESSAGES)
+    check_count("committed", committed.get(INFO.place, 0), MESSAGES)

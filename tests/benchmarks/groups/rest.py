@@ -1,6 +1,6 @@
 """The REST interface on the embedded stack: publishing through the real web server, and its lists with many rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.benchmarks.measuring import Benchmark, Measurement, Peer
 from tests.benchmarks.peers.bare_rest import PATHS
 from tests.benchmarks.rest_lists import list_benchmarks
-from tests.benchmarks.rest_server import publishing_rate, web_server
+from tests.benchmarks.rest_server import Installed, install, publishing_rate, web_server
 from tests.benchmarks.workload import RATE_UNIT
 
 _OURS = {1: "/api/v1/queues/bench/messages", 500: "/api/v1/queues/bench/messages/batch"}
@@ -20,22 +20,26 @@ _PEER = ("-m", "tests.benchmarks.peers.bare_rest")
 
 @contextmanager
 def benchmarks(folder: Path) -> Iterator[Sequence[Benchmark]]:
-    publishing = [_publishing("published one by one", 1, 1_000), _publishing("published by 500", 500, 50_000)]
+    measure = partial(_measure, install(folder / "installed"))
+    publishing = [
+        _publishing(measure, "published one by one", 1, 1_000),
+        _publishing(measure, "published by 500", 500, 50_000),
+    ]
     yield [*publishing, *list_benchmarks(folder.parent.parent)]
 
 
-def _publishing(name: str, batch: int, goal: float) -> Benchmark:
+def _publishing(measure: Callable[..., float], name: str, batch: int, goal: float) -> Benchmark:
     return Benchmark(
-        subject=Measurement(name, partial(_measure, batch, (), _OURS[batch])),
+        subject=Measurement(name, partial(measure, batch, (), _OURS[batch])),
         peers=(
-            Peer("bare Django REST framework, same log", partial(_measure, batch, (*_PEER, "drf"), PATHS[batch]), 1.0),
-            Peer("bare ASGI, nothing stored", partial(_measure, batch, (*_PEER, "asgi"), PATHS[batch])),
+            Peer("bare Django REST framework, same log", partial(measure, batch, (*_PEER, "drf"), PATHS[batch]), 1.0),
+            Peer("bare ASGI, nothing stored", partial(measure, batch, (*_PEER, "asgi"), PATHS[batch])),
         ),
         unit=RATE_UNIT,
         goal=goal,
     )
 
 
-def _measure(batch: int, command: tuple[str, ...], path: str, folder: Path) -> float:
-    with web_server(folder, *command) as server:
+def _measure(installed: Installed, batch: int, command: tuple[str, ...], path: str, folder: Path) -> float:
+    with web_server(installed, folder, *command) as server:
         return publishing_rate(server, path, batch, _REQUESTS[batch], _SENDERS[batch])

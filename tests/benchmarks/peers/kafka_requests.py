@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from queuecore.providers.kafka.settings import consumer_settings, producer_settings
 from queuecore.providers.options import DEFAULT_CONSUMING, DEFAULT_KAFKA
 from tests.benchmarks.kafka_broker import BY_DEFAULT
-from tests.benchmarks.requests_load import Load
+from tests.benchmarks.requests_load import Load, one_by_one
 from tests.benchmarks.requests_ours import Measured, warmed
 
 _NOTHING: Final[Mapping[str, bool]] = {}
@@ -148,7 +148,7 @@ def answering(topics: Topics) -> Iterator[Callable[[], None]]:
 @contextmanager
 def asking(topics: Topics, measured: Measured) -> Iterator[Callable[[], float]]:
     with Asking(topics) as requests:
-        load = warmed(Load(requests.ask, lambda data: data))
+        load = warmed(Load(one_by_one(requests.ask), lambda data: data))
         yield lambda: measured(load)
 
 

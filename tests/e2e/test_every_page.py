@@ -1,0 +1,93 @@
+"""Every page of the console: readable by everybody (WCAG AA, by axe), light and dark, no wider than a phone, without a
+complaint of the browser's and without asking another host. All of them take minutes: here those that most people look
+at, all in the long tier."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from queuecore.testing.waiting import wait_until
+from queuecore.topics import SYSTEM_TENANT
+from tests.e2e.browser import sign_in
+from tests.e2e.test_alerts import fire
+from tests.e2e.walking import Walk
+from tests.system import RunningSystem
+
+PASSWORD = "correct horse battery"
+FIRES_S = 60
+
+
+def furnish(system: RunningSystem) -> list[str]:
+    """Something on every list that links to pages of its own. Where to begin: pages that have more links than the first
+    of their kind, and those that a link leads to in a state that the demo had better not be in."""
+    name = fire(system)
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    system.request("POST", "silences", {"reason": "a test", "until": until, "subject_key": f"queue:{uuid4()}"})
+    channel = {"name": f"Mail {name}", "kind": "email", "options": {"recipients": ["a@example.org"]}}
+    system.request("POST", "alert-channels", channel)
+    system.request("POST", "tokens", {"name": f"Token {name}", "scopes": ["queues:read"]})
+    system.request("POST", "tenant-profiles", {"name": f"Profile {name}"})
+    wait_until(lambda: any(alert["rule_name"] == name for alert in system.get_all("alerts")), FIRES_S)
+    wait_until(lambda: system.get_all("rebalances"), FIRES_S)
+    wait_until(lambda: system.get_all("services"), FIRES_S)
+    rule = next(one for one in system.get_all("alert-rules") if one["name"] == name)
+    user, service = system.get_all("users")[0], system.get_all("services")[0]
+    return [
+        f"/alert-rules/{rule['id']}/",
+        f"/tenants/{own_tenant(system)}/",
+        f"/users/{user['id']}/unlock/",
+        f"/services/{service['service_id']}/undrain/",
+    ]
+
+
+def own_tenant(system: RunningSystem) -> str:
+    """One that is not the system's."""
+    return next(str(one["id"]) for one in system.get_all("tenants") if one["id"] != str(SYSTEM_TENANT))
+
+
+def signed_in(browser: Browser, system: RunningSystem, name: str, password: str) -> Page:
+    page = browser.new_context(base_url=system.url).new_page()
+    sign_in(page, password, name)
+    return page
+
+
+def test_pages_that_most_people_look_at(browser: Browser, demo: RunningSystem) -> None:
+    page = signed_in(browser, demo, "admin", demo.password)
+    walk = Walk(page, demo.url)
+    queue = demo.get_all("queues")[0]["id"]
+    for path in ("/", "/queues/", f"/queues/{queue}/", f"/queues/{queue}/change/", "/dead-letters/", "/search/?q=main"):
+        walk.look_at(path)
+    page.context.close()
+    assert not walk.complaints, "\n".join(walk.complaints)
+
+
+@pytest.mark.full
+def test_administrators_pages(browser: Browser, demo: RunningSystem) -> None:
+    firsts = furnish(demo)
+    page = signed_in(browser, demo, "admin", demo.password)
+    walk = Walk(page, demo.url).all_pages(*firsts, "/")
+    unreached = walk.unreached()
+    page.context.close()
+    assert not walk.complaints, "\n".join(walk.complaints)
+    assert not walk.closed
+    assert not unreached, f"no link leads to {unreached}: link them, or let the demo have what leads there"
+    assert {"overview", "queue", "change_queue", "search", "dead_letter", "alert", "user"} <= walk.seen.keys()
+
+
+@pytest.mark.full
+def test_pages_of_tenants_people_and_of_strangers(browser: Browser, demo: RunningSystem) -> None:
+    name = f"tenant-{uuid4().hex[:8]}"
+    person = {"name": name, "password": PASSWORD, "role": "tenant_admin", "tenant": own_tenant(demo)}
+    demo.request("POST", "users", person)
+    page = browser.new_context(base_url=demo.url).new_page()
+    walk = Walk(page, demo.url)
+    walk.look_at("/login/")
+    sign_in(page, PASSWORD, name)
+    walk.all_pages("/")
+    # What does not open says why, which is to be read as well.
+    for path in [*walk.closed.values()][:1]:
+        walk.look_at(path)
+    page.context.close()
+    assert not walk.complaints, "\n".join(walk.complaints)

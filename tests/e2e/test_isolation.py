@@ -1,0 +1,74 @@
+"""A tenant gets queues of its own: asked for with a preview, approved two clicks from the overview, seen active."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.browser import sign_in
+from tests.system import RunningSystem
+
+SECONDS = 1000
+CARRIED_OUT_MS = 120 * SECONDS
+PASSWORD = "correct horse battery"
+PAGES = ("/", "/queues/", "/dead-letters/", "/isolation-requests/", "/usage/", "/operations/", "/audit/", "/tokens/")
+
+
+class Tenants(NamedTuple):
+    """A tenant of the test's own, and a page of its administrator."""
+
+    name: str
+    id: str
+    page: Page
+
+
+@pytest.fixture
+def tenants(browser: Browser, demo: RunningSystem) -> Iterator[Tenants]:
+    name = f"Foundry {uuid4().hex[:8]}"
+    tenant = demo.request("POST", "tenants", {"name": name})["id"]
+    user = {"name": f"gus-{uuid4().hex[:8]}", "password": PASSWORD, "role": "tenant_admin", "tenant": tenant}
+    demo.request("POST", "users", user)
+    context = browser.new_context(base_url=demo.url)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    sign_in(page, PASSWORD, user["name"])
+    yield Tenants(name, tenant, page)
+    context.close()
+    assert not complaints
+
+
+def test_a_tenant_asks_an_administrator_approves_and_both_see_it_active(page: Page, tenants: Tenants) -> None:
+    own = tenants.page
+    expect(own.get_by_role("heading", name=tenants.name)).to_be_visible()
+    own.get_by_role("link", name="Request own queues").click()
+    own.get_by_role("checkbox", name=re.compile("^Main")).check()
+    own.locator("[data-queue=Main]").get_by_label("Partitions", exact=True).fill("2")
+    # What would be made is told before anything is asked for.
+    expect(own.locator("#preview")).to_contain_text(f"isolated.{tenants.id}.1")
+    own.get_by_label("Reason").fill("bursts at night")
+    own.get_by_role("button", name="Ask for it").click()
+    expect(own.get_by_test_id("request-state")).to_have_text("Requested")
+    # Two clicks.
+    page.goto("/")
+    page.get_by_role("listitem").filter(has_text=tenants.name).get_by_role("link", name="Decide on it").click()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Approved: it is carried out now")).to_be_visible()
+    # Both pages follow it by themselves.
+    for each in (own, page):
+        expect(each.get_by_test_id("request-state")).to_have_text("Active", timeout=CARRIED_OUT_MS)
+    own.get_by_role("link", name="Main").click()
+    expect(own.get_by_text("of your own")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_of_a_tenant_is_wider_than_a_phone_and_none_complains(tenants: Tenants, scheme: str) -> None:
+    tenants.page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    tenants.page.set_viewport_size({"width": 375, "height": 800})
+    for path in (*PAGES, f"/tenants/{tenants.id}/isolate/", "/tokens/new/"):
+        tenants.page.goto(path)
+        assert tenants.page.evaluate("document.documentElement.scrollWidth") == 375, path

@@ -1,0 +1,92 @@
+"""On call in the browser: why a queue lags, how it was, what is in it, and pausing several."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.system import RunningSystem
+
+SECONDS = 1000
+FIRST_LAG_MS = 180 * SECONDS
+# Until enough was sampled to tell that it stands still, and the pipeline has said so.
+STOPPED_MS = 240 * SECONDS
+
+
+@pytest.fixture
+def paused_core(demo: RunningSystem, page: Page) -> Iterator[Page]:
+    """The list of queues, after Core was paused from it."""
+    page.goto("/queues/")
+    choose(page, "Pause selected…")
+    page.get_by_label("Reason").fill("the browser test looks at it")
+    page.get_by_role("button", name="Pause 1 queue").click()
+    expect(page.get_by_text("Paused: 1 queue.")).to_be_visible()
+    yield page
+    page.goto("/queues/")
+    choose(page, "Resume selected…")
+    page.get_by_role("button", name="Resume 1 queue").click()
+    expect(page.get_by_text("Resumed: 1 queue.")).to_be_visible()
+
+
+def choose(page: Page, button: str) -> None:
+    """Nothing is replaced under who has chosen something, and no button works before."""
+    pressed = page.get_by_role("button", name=button)
+    expect(pressed).to_be_disabled()
+    page.get_by_role("checkbox", name=re.compile("Select Core")).check()
+    expect(page.get_by_text(re.compile("1 of [0-9]+ on this page chosen"))).to_be_visible()
+    pressed.click()
+
+
+def test_from_the_overview_one_click_leads_to_why_a_queue_lags(paused_core: Page) -> None:
+    page = paused_core
+    page.goto("/")
+    row = page.get_by_role("row", name=re.compile("Core"))
+    expect(row.get_by_text(re.compile("^(WARN|STOP|STALL)"))).to_be_visible(timeout=STOPPED_MS)
+    row.get_by_role("link", name="Core", exact=True).click()
+    why = page.locator("#why")
+    expect(why).to_be_visible()
+    expect(why).to_have_text(re.compile("partition [0-9], which does worst"))
+    expect(page.get_by_text("the browser test looks at it").first).to_be_visible()
+
+
+def test_charts_come_after_the_page_and_the_time_is_chosen(page: Page, demo: RunningSystem) -> None:
+    page.goto("/queues/")
+    page.get_by_role("link", name="Core", exact=True).click()
+    chart = page.get_by_role("img", name=re.compile("^Lag in messages"))
+    expect(chart).to_be_visible(timeout=FIRST_LAG_MS)
+    page.get_by_role("link", name="6 h").click()
+    expect(page).to_have_url(re.compile(r"\?range=6h$"))
+    expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")
+    page.get_by_text("As a table").first.click()
+    expect(page.get_by_role("table", name="Lag in messages")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")
+
+
+def test_messages_are_found_and_groups_are_not_set_under_their_readers(page: Page) -> None:
+    page.goto("/queues/")
+    page.get_by_role("link", name="Core", exact=True).click()
+    page.get_by_role("link", name="Messages").click()
+    first = page.locator("table.messages tbody tr").first
+    first.locator("summary").click()
+    expect(first.locator("pre")).to_contain_text("{")
+    expect(first.get_by_text("producerId")).to_be_visible()
+    page.get_by_role("link", name="Groups", exact=True).click()
+    page.get_by_role("link", name="Set offsets…").first.click()
+    page.get_by_role("button", name="Show the plan").click()
+    expect(page.get_by_role("table", name="Offsets before and after")).to_be_visible()
+    expect(page.get_by_role("button", name="Set offsets")).to_be_disabled()
+    expect(page.get_by_text(re.compile("members that read these partitions"))).to_be_visible()
+
+
+def test_pages_of_queues_fit_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.goto("/queues/")
+    queue = page.get_by_role("link", name="Core", exact=True).get_attribute("href")
+    assert queue is not None
+    parts = ("", "messages/", "groups/", "configuration/")
+    for path in ("/", "/queues/", "/pending-requests/", *(f"{queue}{part}" for part in parts)):
+        page.goto(path)
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") == 375, path

@@ -1,0 +1,241 @@
+"""Dead letters in the console: groups, the ledger, mending a message, and replays with a rate, a ramp and a filter."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from queueapi.actions.actor import SYSTEM
+from queueapi.actions.dead_letters import discard_letters
+from queueapi.actions.letter_edits import edit_letter, message_of, note_group
+from queueapi.actions.replays import start_replay
+from queueapi.actions.tenants import create_tenant, ensure_system_tenant
+from queueapi.choices import LetterState
+from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterTrend, LedgerEntry, Operation, Queue, Replay
+from queuecore.messages import QueueMessage
+from tests.letters import make_letter
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return Queue.objects.create(tenant=ensure_system_tenant(), name="Main", topic="main", handler="log")
+
+
+def text(answer: Any) -> str:
+    assert answer.status_code == 200
+    return str(answer.content.decode())
+
+
+def typed(client: Any, letter: DeadLetter, **changes: str) -> dict[str, str]:
+    """What the form has, as a browser would send it."""
+    form = client.get(reverse("edit_letter", args=[letter.pk])).context["form"]
+    shown = {name: form[name].value() or "" for name in form.fields}
+    return {**shown, **changes}
+
+
+def test_groups_tell_how_letters_come_whom_they_hit_and_what_was_done(admin_client, queue) -> None:
+    letters = [make_letter(queue, tenant=create_tenant(SYSTEM, name)) for name in ("Greenhouse", "Harbour")]
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    for back, number in ((0, 2), (3, 5)):
+        DeadLetterTrend.objects.create(
+            queue=queue, fingerprint=letters[0].fingerprint, at=hour - timedelta(hours=back), letters=number
+        )
+    note_group(SYSTEM, letters[0].group_id, "billing is away")
+    replay = start_replay(SYSTEM, [letters[0].pk])
+    answer = admin_client.get(reverse("dead_letter_groups"))
+    [row] = answer.context["page"].object_list
+    assert (row.trend[-1], row.trend[-4], sum(row.trend)) == (2, 5, 7)
+    assert (row.tenants, row.last_replay) == (2, replay)
+    page = text(answer)
+    assert "Last 24 hours: 7 letters, at most 5 in an hour, 2 in this one" in page
+    assert "billing is away" in page
+    assert reverse("operation", args=[replay.operation_id]) in page
+
+
+def test_groups_can_be_narrowed(admin_client, queue) -> None:
+    make_letter(queue, exception_class="pkg.TooHot", fingerprint="1" * 16)
+    make_letter(queue, exception_class="pkg.TooCold", fingerprint="2" * 16, state=LetterState.REPLAYED)
+
+    def found(**asked: str) -> list[str]:
+        rows = admin_client.get(reverse("dead_letter_groups"), asked).context["page"].object_list
+        return sorted(row.group.exception_class for row in rows)
+
+    assert found() == ["pkg.TooCold", "pkg.TooHot"]
+    assert found(show="open") == ["pkg.TooHot"]
+    assert found(q="cold") == found(q="2" * 16) == ["pkg.TooCold"]
+    assert found(queue="main") == found(queue=str(queue.pk)) == found()
+    assert "There is no queue" in text(admin_client.get(reverse("dead_letter_groups"), {"queue": "nobody's"}))
+
+
+def test_the_overview_leads_to_replaying_a_whole_group_in_three_clicks(admin_client, queue) -> None:
+    letters = [make_letter(queue) for _ in range(3)]
+    group = f"{reverse('dead_letters')}?state=open&amp;group={letters[0].group_id}"
+    assert group in text(admin_client.get(reverse("overview")))
+    listed = text(admin_client.get(group.replace("&amp;", "&")))
+    assert "Replay the group…" in listed
+    plan = admin_client.post(reverse("replay_letters"), {"group": letters[0].group_id})
+    assert "3 messages will be sent again" in text(plan)
+    started = admin_client.post(
+        reverse("replay_letters"),
+        {"group": letters[0].group_id, "planned": "yes", "ramp": "1, 2", "confirm": "yes"},
+    )
+    assert started.status_code == 302
+    assert Replay.objects.get().ramp == [1, 2]
+
+
+def test_a_replay_is_gone_about_as_was_chosen(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    asked = {"letter": str(letter.pk), "planned": "yes", "rate": "0.5", "ramp": "", "abort_percent": "25"}
+    assert "At this rate sending takes 2 s" in text(admin_client.post(reverse("replay_letters"), asked))
+    assert not Replay.objects.exists()
+    admin_client.post(reverse("replay_letters"), {**asked, "reason": "billing is back", "confirm": "yes"})
+    replay = Replay.objects.get()
+    assert (replay.rate_per_s, replay.ramp, replay.abort_ratio) == (0.5, [], 0.25)
+    assert LedgerEntry.objects.get().reason == "billing is back"
+    page = text(admin_client.get(reverse("operation", args=[replay.operation_id])))
+    assert "At most 0.5 letters a second" in page
+    assert "<strong>1</strong> not sent yet" in page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [({"ramp": "10, 1"}, "each larger"), ({"ramp": "many"}, "whole numbers"), ({"rate": "-1"}, "greater than")],
+)
+def test_what_makes_no_sense_is_refused_and_kept(admin_client, queue, wrong, told) -> None:
+    letter = make_letter(queue)
+    asked = {"letter": str(letter.pk), "planned": "yes", "reason": "typed before", "confirm": "yes", **wrong}
+    page = text(admin_client.post(reverse("replay_letters"), asked))
+    assert told in page
+    assert "typed before" in page
+    assert not Replay.objects.exists()
+
+
+def test_all_that_a_filter_leaves_are_replayed_discarded_and_restored(admin_client, queue) -> None:
+    other = Queue.objects.create(tenant=ensure_system_tenant(), name="Other", topic="other", handler="log")
+    letters = [make_letter(queue).pk for _ in range(30)]
+    spared = make_letter(other)
+    page = admin_client.get(reverse("dead_letters"), {"state": "open", "queue": "Main"})
+    assert "Replay all 30…" in text(page)
+    chosen = {"filter": page.context["all_matching"]["filter"], "reason": "test data", "confirm": "yes"}
+    assert "30 messages will be sent again" in text(
+        admin_client.post(reverse("replay_letters"), {"filter": chosen["filter"]})
+    )
+    admin_client.post(reverse("discard_letters"), chosen)
+    assert set(DeadLetter.objects.filter(state=LetterState.DISCARDED).values_list("pk", flat=True)) == set(letters)
+    spared.refresh_from_db()
+    assert spared.state == LetterState.OPEN
+    page = admin_client.get(reverse("dead_letters"), {"state": "discarded"})
+    assert "Restore all 30…" in text(page)
+    admin_client.post(reverse("restore_letters"), {"filter": page.context["all_matching"]["filter"], "confirm": "yes"})
+    assert not DeadLetter.objects.filter(state=LetterState.DISCARDED).exists()
+
+
+@pytest.mark.parametrize("sent", ["nonsense", "[]", '{"color": "red"}', '{"queue": 7}'])
+def test_a_filter_that_no_page_sends_chooses_nothing(admin_client, queue, sent) -> None:
+    make_letter(queue)
+    page = admin_client.post(reverse("replay_letters"), {"filter": sent, "confirm": "yes"})
+    assert "There is nothing to replay" in text(page)
+    assert not Replay.objects.exists()
+
+
+def test_a_message_is_mended_compared_and_replayed(admin_client, queue) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215, "unit": "F"}', headers={"ts": "AAAA"})
+    url = reverse("edit_letter", args=[letter.pk])
+    mended = typed(admin_client, letter, payload='{"temperature": 21.5, "unit": "F"}', reason="a comma")
+    page = text(admin_client.post(url, {**mended, "plan": "yes"}))
+    assert "removed: </span>  &quot;temperature&quot;: 215," in page
+    assert "added: </span>  &quot;temperature&quot;: 21.5," in page
+    assert not DeadLetterEdit.objects.exists()
+    assert admin_client.post(url, {**mended, "replay": "yes"}).status_code == 302
+    edit = DeadLetterEdit.objects.get()
+    assert json.loads(bytes(edit.payload)) == {"temperature": 21.5, "unit": "F"}
+    assert edit.headers == {"ts": "AAAA"}
+    assert edit.key == letter.key
+    letter.refresh_from_db()
+    assert letter.state == LetterState.REPLAYING
+    assert [entry.reason for entry in LedgerEntry.objects.order_by("pk")] == ["a comma", ""]
+
+
+@pytest.mark.parametrize("payload", [b'{"a":1,  "b": 1e400}', b"\xff\x00", b"two\r\nlines", b"text \xc3\xa4", b""])
+def test_what_nobody_touched_is_sent_as_it_was_to_the_byte(admin_client, queue, payload) -> None:
+    letter = make_letter(queue, payload=payload, headers={"id": "/wA=", "name": "YmFzZTY0Og==", "text": "aGk="})
+    before = message_of(letter)
+    admin_client.post(reverse("edit_letter", args=[letter.pk]), typed(admin_client, letter))
+    letter.refresh_from_db()
+    assert letter.is_edited
+    assert message_of(letter) == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("key", "sensor", "This is no UUID"),
+        ("headers", "no colon", "is no header"),
+        ("payload", "{", "This is not JSON"),
+        ("key", "base64:%", "This is not base64"),
+        ("headers", "__queue.replay.id: 7", "own"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_and_kept(admin_client, queue, field, value, told) -> None:
+    letter = make_letter(queue)
+    mended = typed(admin_client, letter, **{field: value}, reason="typed before")
+    page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), mended))
+    assert told in page
+    assert "typed before" in page
+    assert not DeadLetterEdit.objects.exists()
+
+
+def test_of_two_who_edit_the_second_is_told(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    mine = typed(admin_client, letter, payload='{"mine": 1}')
+    edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"theirs", {}))
+    page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), mine))
+    assert "has edited the letter" in page
+    assert "mine" in page
+    assert bytes(DeadLetterEdit.objects.get().payload) == b"theirs"
+
+
+def test_an_edit_is_taken_back(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"other", {}))
+    letter.refresh_from_db()
+    admin_client.post(reverse("edit_letter", args=[letter.pk]), {**typed(admin_client, letter), "revert": "yes"})
+    assert not DeadLetterEdit.objects.exists()
+
+
+def test_only_open_letters_are_edited(admin_client, queue) -> None:
+    letter = make_letter(queue, state=LetterState.REPLAYED)
+    assert "It cannot be edited here" in text(admin_client.get(reverse("edit_letter", args=[letter.pk])))
+
+
+def test_the_ledger_tells_who_did_what_and_why(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    discard_letters(SYSTEM, [letter.pk], "test data")
+    note_group(SYSTEM, letter.group_id, "known")
+    replay = start_replay(SYSTEM, [make_letter(queue).pk])
+
+    def found(**asked: str) -> list[str]:
+        return [entry.action for entry in admin_client.get(reverse("ledger"), asked).context["page"].object_list]
+
+    assert found() == ["replay", "note", "discard"]
+    assert found(action="note") == ["note"]
+    assert found(q="test") == ["discard"]
+    assert found(who="nobody") == []
+    page = text(admin_client.get(reverse("ledger")))
+    assert reverse("operation", args=[replay.operation_id]) in page
+    assert "test data" in page
+
+
+def test_a_replay_shows_what_became_of_its_letters(admin_client, queue) -> None:
+    replay = start_replay(SYSTEM, [make_letter(queue).pk for _ in range(10)])
+    Replay.objects.filter(pk=replay.pk).update(sent=6, succeeded=3, failed=2, skipped=1, ramp=[7])
+    Operation.objects.filter(pk=replay.operation_id).update(done=7)
+    page = text(admin_client.get(reverse("operation", args=[replay.operation_id])))
+    parts = ["3</strong> handled", "2</strong> failed again", "1</strong> sent", "1</strong> left out"]
+    for told in (*parts, "3</strong> not sent yet", "It waits for the outcome of the first 7"):
+        assert told in page

@@ -1,0 +1,38 @@
+"""What tenants have stored is part of their usage, and changes nothing else of it."""
+
+import pytest
+from django.utils import timezone
+
+from queueapi import runtime
+from queueapi.actions.storage import record_storage
+from queueapi.models import Queue, TenantUsageDay
+from queuecore.messages import QueueMessage
+from queuecore.providers.base import TopicSpec
+from queuecore.sending import send_and_wait
+from queuecore.topics import SYSTEM_TENANT
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_what_own_queues_hold_is_noted_beside_what_was_used(installation) -> None:
+    tenant, today = installation.tenant, timezone.now().date()
+    queue = Queue.objects.create(tenant=tenant, name="Own", topic="own", handler="log", partitions=2)
+    admin, producer = runtime.provider().admin(), runtime.provider().producer()
+    # One of its topics is not there yet.
+    admin.create_topics([TopicSpec(queue.partition_info(0).full_topic_name)])
+    TenantUsageDay.objects.create(tenant_id=tenant.id, day=today, sent=7)
+
+    sizes = []
+    for _ in range(2):
+        send_and_wait(producer, queue.partition_info(0), QueueMessage(None, bytes(1_000)), 30)
+        record_storage(admin, today)
+        row = TenantUsageDay.objects.get(tenant_id=tenant.id)
+        assert row.sent == 7
+        sizes.append(row.stored_bytes)
+    assert 1_000 <= sizes[0] < sizes[1]
+
+
+def test_queues_that_all_share_are_nobodys_storage(installation) -> None:
+    assert installation.queue.tenant_id == SYSTEM_TENANT
+    assert record_storage(runtime.provider().admin(), timezone.now().date()) == 0
+    assert not TenantUsageDay.objects.exists()
