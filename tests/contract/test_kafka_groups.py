@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from queuecore.errors import ConfigurationError, NotOwner, UnknownTopic
+from queuecore.errors import ConfigurationError, NotOwner, ProviderUnavailable, UnknownTopic
 from queuecore.providers.base import Provider, QueueConsumer, TopicSpec
 from queuecore.providers.kafka import assignment
 from queuecore.providers.kafka.assignment import Assignment
@@ -84,6 +84,29 @@ class TestGroups(KafkaKit):
         member._receive([Message(topic="contract-there-is-no-such-topic", error=missed)])
         with pytest.raises(UnknownTopic):
             consumer.poll(POLL_MS)
+
+    def test_a_member_that_nobody_displaced_joins_again(
+        self,
+        provider: Provider,
+        info: TopicPartitionInfo,
+        group: str,
+        consumers: Subscribe,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """The library may take it for displaced when the brokers were away for as long as a session: seldom enough that
+        it is done here in its place."""
+        heard, refused = Heard(), KafkaError(KafkaError.FENCED_INSTANCE_ID)
+        send_all(provider, info, b"0", b"1")
+        consumer = consumers(provider, group, [info], listener=heard, member_id="one")
+        assert isinstance(consumer, KafkaConsumer)
+        take(consumer, 2)
+        monkeypatch.setattr(consumer._membership, "_try_commit", lambda _: refused)
+        with pytest.raises(ProviderUnavailable, match="joins again with its next poll"):
+            consumer.commit()
+        assert [record.data for record in take(consumer, 2)] == [b"0", b"1"]
+        assert heard.gone == {info.place}
+        consumer.commit()
+        assert provider.admin().committed_offsets({group: [info.place]}) == {group: {info.place: 2}}
 
     def test_who_keeps_a_partition_does_not_notice_a_rebalance(
         self, open_provider: OpenProvider, group: str, consumers: Subscribe

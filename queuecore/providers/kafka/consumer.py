@@ -3,14 +3,14 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from queuecore.errors import QueueError
+from queuecore.errors import Displaced, ProviderUnavailable, QueueError
 from queuecore.groups.epochs import check_epochs
 from queuecore.groups.members import check_member_id
 from queuecore.groups.offsets import check_offsets
 from queuecore.messages import Record
 from queuecore.providers.base import AssignmentListener, Epochs
 from queuecore.providers.kafka.assignment import not_owner
-from queuecore.providers.kafka.connection import Connection
+from queuecore.providers.kafka.connection import Connection, logger
 from queuecore.providers.kafka.membership import Membership
 from queuecore.providers.options import ConsumerOptions
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
@@ -41,6 +41,11 @@ class KafkaConsumer:
     With a member id it is a static member of the classic protocol. Stopped, it keeps its place in the group until its
     session ends, so that one which comes back in time gets its partitions without a rebalance; to give them to others
     at once, unsubscribe first.
+
+    The library takes such a member for displaced though nobody came: when it has heard nothing for a session it forgets
+    its name at the brokers, and asks them for something without one (librdkafka 2.16; its issue 3437). After that it
+    does nothing any more. Where the brokers still have the name, the next poll joins anew: what was held is told as
+    lost, and what was not committed comes again.
     """
 
     def __init__(
@@ -65,6 +70,10 @@ class KafkaConsumer:
         self._member_id = check_member_id(member_id)
         self._clock = clock
         self._membership: Membership | None = None
+        # What was subscribed last, and for whom.
+        self._wanted: frozenset[ProviderPartition] | None = None
+        self._listener: AssignmentListener | None = None
+        self._epochs: Epochs = {}
         self._stopped = False
 
     @property
@@ -92,26 +101,38 @@ class KafkaConsumer:
         wanted = None if partitions is None else frozenset(info.place for info in partitions)
         fences = check_epochs(wanted, epochs)
         self._check([ProviderPartition(self._topic, 0)] if wanted is None else wanted)
+        self._wanted, self._listener, self._epochs = wanted, listener, fences
         if (member := self._membership) is not None and member.can_want(wanted) and self._has_place(member):
             member.want(wanted, listener, fences)
-            return
-        lost = self.partitions
-        self.unsubscribe()
-        topics = {self._topic} if wanted is None else {place.topic for place in wanted}
-        if topics:
-            who = (self._group, self._member_id)
-            member = Membership(self._connection, *who, wanted, self._options, listener, self._clock, lost)
-            member.fence.want(fences)
-            member.join(topics)
-            self._membership = member
+        else:
+            self._join_anew()
 
     def poll(self, duration_ms: int) -> list[Record]:
-        return self._member().poll(duration_ms)
+        member = self._member()
+        try:
+            return member.poll(duration_ms)
+        except Displaced:
+            try:
+                if not self._has_place(member):
+                    raise
+            except ProviderUnavailable:
+                return []  # the next poll asks again
+        logger.warning("group %s: %r has heard nothing for a session, and joins again", self._group, self._member_id)
+        self._join_anew()
+        return []
 
     def commit(self, offsets: Mapping[ProviderPartition, int] | None = None) -> None:
         check_offsets(offsets or {})
-        if self._membership is not None:
-            self._membership.commit(offsets)
+        if (member := self._membership) is not None:
+            try:
+                member.commit(offsets)
+            except Displaced as error:
+                if not self._has_place(member):
+                    raise
+                raise ProviderUnavailable(
+                    f"cannot commit for group {self._group}: {self._member_id!r} has heard nothing for a session; it "
+                    "joins again with its next poll, and what was given out comes again"
+                ) from error
         elif offsets:
             raise not_owner(self._group, next(iter(offsets)))
 
@@ -146,9 +167,20 @@ class KafkaConsumer:
         self._leave(keeps_place=self._member_id is not None)
 
     def _has_place(self, member: Membership) -> bool:
-        """Whether nobody has taken it. The library hears of that only with its next heartbeat, and a displaced consumer
-        that subscribes again shall take its place back."""
+        """Whether nobody has taken it, by what the brokers say. The library hears of that only with its next heartbeat,
+        and a displaced consumer that subscribes again shall take its place back."""
         return self._member_id is None or self._is_member(self._group, member.member)
+
+    def _join_anew(self) -> None:
+        lost, wanted = self.partitions, self._wanted
+        self.unsubscribe()
+        topics = {self._topic} if wanted is None else {place.topic for place in wanted}
+        if topics:
+            who = (self._group, self._member_id)
+            member = Membership(self._connection, *who, wanted, self._options, self._listener, self._clock, lost)
+            member.fence.want(self._epochs)
+            member.join(topics)
+            self._membership = member
 
     def _leave(self, *, keeps_place: bool) -> None:
         member, self._membership = self._membership, None

@@ -71,6 +71,8 @@ class Membership:
         self._failure: QueueError | None = None
         # Whether another consumer has joined with our member id. The library does nothing any more then.
         self._is_displaced = False
+        # The brokers' name for this member in its last poll that it had one in.
+        self._member = ""
         # The library waits for a commit for as long as the brokers are silent, and does nothing else meanwhile.
         self._caller = Caller(connection)
         settings = consumer_settings(options, connection.options, grows=wanted is None, member_id=member_id)
@@ -87,8 +89,9 @@ class Membership:
 
     @property
     def member(self) -> str:
-        """The brokers' name for this member; empty while it has none."""
-        return "" if self._is_displaced else str(self._client.memberid() or "")
+        """The brokers' name for this member; empty while it has none. Of one that the library takes for displaced, the
+        last that it had: the library forgets it."""
+        return self._member if self._is_displaced else str(self._client.memberid() or "")
 
     def can_want(self, wanted: Set[ProviderPartition] | None) -> bool:
         """Whether this can become what is wanted. That topics grow is noticed only where that is set from the start."""
@@ -127,6 +130,7 @@ class Membership:
             room -= len(messages)
         self._assignment.raise_trouble()
         self._require_place()
+        self._member = self._client.memberid() or self._member
         self._raise_failure()
         self.fence.raise_stale()
         records, ends = intake.take(paused)
