@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from queueapi.choices import FINAL_REBALANCE_STATES, RebalanceState
 from queueapi.cluster.routing_models import RoutingAcknowledgement, RoutingVersion  # noqa: F401 - a part of the models
-from queuecore.cluster.services import ClusterPartition, Move, ServiceInfo
+from queuecore.cluster.services import Move, ServiceInfo
 from queuecore.topics import ServiceType
 
 
@@ -126,12 +126,6 @@ class Partition(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    @property
-    def info(self) -> ClusterPartition:
-        return ClusterPartition(
-            self.name, ServiceType(self.service_type), self.queue, self.number, self.tenant, self.profile, self.label
-        )
 
 
 class Rebalance(models.Model):

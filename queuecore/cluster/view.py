@@ -35,7 +35,7 @@ class ClusterView:
 
     @property
     def current(self) -> dict[str, str]:
-        """Who has each partition, or is about to take it. One that neither is so for is absent."""
+        """Who has each partition, or is about to take it. One that neither is so for is absent. Made anew each time."""
         found = {}
         for name, ownership in self.owners.items():
             if (holder := ownership.owner or ownership.target) is not None:

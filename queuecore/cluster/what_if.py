@@ -54,11 +54,12 @@ def what_if(
     """
     usable = _services(view, joining, frozenset(leaving))
     wanted = _partitions(view.partitions.values(), partitions or {})
-    planned = plan(assignor, usable, wanted, view.current, hash_name=hash_name)
-    planned = replace(planned, before=_balance_now(view))
+    current = view.current
+    planned = plan(assignor, usable, wanted, current, hash_name=hash_name)
+    planned = replace(planned, before=_balance_now(view, current))
     return WhatIf(
         planned,
-        placements=len(planned.assignment.keys() - view.current.keys()),
+        placements=len(planned.assignment.keys() - current.keys()),
         pause_ms=ASSUMED_PAUSE_MS if pause_ms is None else pause_ms,
         is_assumed=pause_ms is None,
         warnings=tuple(_warnings(view, planned, leaving, partitions or {})),
@@ -103,12 +104,12 @@ def _partitions(known: Collection[ClusterPartition], counts: Mapping[str, int]) 
     return found
 
 
-def _balance_now(view: ClusterView) -> Balance:
+def _balance_now(view: ClusterView, current: Mapping[str, str]) -> Balance:
     """A service that is draining has a share of nothing."""
     usable = [info for name, info in view.services.items() if name not in view.draining]
     pools, _ = divide(usable, view.partitions.values())
     shares = shares_of(usable, pools) | dict.fromkeys(view.draining & view.services.keys(), 0.0)
-    return balance_of(dict(sorted(shares.items())), (view.current.get(name) for name in view.partitions))
+    return balance_of(dict(sorted(shares.items())), (current.get(name) for name in view.partitions))
 
 
 def _warnings(
