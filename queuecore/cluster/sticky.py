@@ -39,6 +39,7 @@ class _Holdings:
     def __init__(self, pool: Pool, current: Mapping[str, str]) -> None:
         self._names = [partition.name for queue in pool.queues for partition in queue]
         self._queue_of = [number for number, queue in enumerate(pool.queues) for _ in queue]
+        self._sizes = [len(queue) for queue in pool.queues]
         self._held: dict[str, list[int]] = {service.service_id: [] for service in pool.services}
         self._homeless: list[int] = []
         for partition, name in enumerate(self._names):
@@ -55,28 +56,29 @@ class _Holdings:
         return dict(zip(self._names, owners, strict=True))
 
     def give_up(self, quota: Mapping[str, int]) -> None:
-        """Take from each what it has too much: of queues it has most of, then of those that others gave up least."""
+        """Take from each what it has too much: of queues that it has most of for their size, then of those that others
+        gave up least."""
         given_up: Counter[int] = Counter()
         for service, held in self._held.items():
             if (surplus := len(held) - quota[service]) <= 0:
                 continue
-            # Sorting once will do, though the counts go on: those of the same rank are of as many queues.
-            ranks = self._ranks(held)
-            held.sort(key=lambda partition: (ranks[partition], -given_up[self._queue_of[partition]]))
+            # Sorting once will do, though the counts go on: those of the same part are of as many queues.
+            parts = self._parts(held)
+            held.sort(key=lambda partition: (parts[partition], -given_up[self._queue_of[partition]]))
             leaving = held[-surplus:]
             del held[-surplus:]
             given_up.update(self._queue_of[partition] for partition in leaving)
             self._homeless += leaving
 
-    def _ranks(self, held: Iterable[int]) -> dict[int, int]:
-        """For each, how many of its queue come before it."""
+    def _parts(self, held: Iterable[int]) -> dict[int, float]:
+        """For each, which part of its queue comes up to it: whoever keeps the same part of all keeps no queue whole."""
         seen: dict[int, int] = defaultdict(int)
-        ranks = {}
+        parts = {}
         for partition in held:
             queue = self._queue_of[partition]
-            ranks[partition] = seen[queue]
+            parts[partition] = (seen[queue] + 0.5) / self._sizes[queue]
             seen[queue] += 1
-        return ranks
+        return parts
 
     def place(self, quota: Mapping[str, int]) -> None:
         """Fill every service up to its quota. Queue by queue, each to a place with a service that has less of it."""
