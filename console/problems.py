@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from console.request_limits import exceeded
 from console.templatetags.console import age_text, duration, number
-from queueapi.choices import LagStatus, LetterState, OperationState, Tone
+from queueapi.choices import AlertSeverity, LagStatus, LetterState, OperationState, Tone
 from queueapi.selectors.freshness import is_stale
 from queueapi.selectors.overview import Overview
 
@@ -34,14 +34,18 @@ def problems(seen: Overview) -> list[Problem]:
 
 
 def _alerts(seen: Overview) -> Iterator[Problem]:
-    """One line for all: what each is about has its own page, and often a line of its own here."""
-    if seen.alerts.number and seen.alerts.since:
-        fire = "alert fires" if seen.alerts.number == 1 else "alerts fire"
-        critical = f", {number(seen.alerts.critical)} of them critical" if seen.alerts.critical else ""
-        length = duration(timezone.now() - seen.alerts.since)
-        text = f"{number(seen.alerts.number)} {fire}{critical}, the first for {length}."
-        tone = Tone.BAD if seen.alerts.critical else Tone.WARN
-        yield Problem(tone, text, reverse("alerts"), "See alerts")
+    """The worst by themselves, and a line for the others."""
+    for alert in seen.alerts.worst:
+        tone = Tone.BAD if alert.severity == AlertSeverity.CRITICAL else Tone.WARN
+        said = f"{alert.reason[:1].upper()}{alert.reason[1:]}"
+        text = f"{said}, for {duration(timezone.now() - alert.since)}."
+        yield Problem(tone, text, reverse("alert", args=[alert.pk]), "See to it")
+    more = seen.alerts.number - len(seen.alerts.worst)
+    if more > 0:
+        fire = "more alert fires" if more == 1 else "more alerts fire"
+        critical = seen.alerts.critical - sum(one.severity == AlertSeverity.CRITICAL for one in seen.alerts.worst)
+        how = f", {number(critical)} of them critical" if critical else ""
+        yield Problem(Tone.BAD if critical else Tone.WARN, f"{number(more)} {fire}{how}.", reverse("alerts"), "See all")
 
 
 def _processes(seen: Overview) -> Iterator[Problem]:

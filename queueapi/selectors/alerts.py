@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Case, Count, F, IntegerField, QuerySet, Value, When
+from django.db.models import Case, Count, F, IntegerField, Min, Q, QuerySet, Value, When, Window
 
 from queueapi.choices import AlertSeverity, AlertState
 from queueapi.models import Alert, AlertEvaluation, AlertRule
@@ -24,11 +24,12 @@ def _rank(field: str, values: tuple[str, ...]) -> Case:
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """Alerts that fire, and that nobody sees to. `since` is when the first of them did."""
+    """Alerts that fire, and that nobody sees to: how many, since when, and those that want somebody most."""
 
-    number: int
-    critical: int
-    since: datetime | None
+    number: int = 0
+    critical: int = 0
+    since: datetime | None = None
+    worst: tuple[Alert, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,17 @@ def alerts_for_lists() -> QuerySet[Alert]:
     """Each with whose it is, and with its `urgency`: the least wants somebody most."""
     urgency = _rank("state", _STATES) * len(_SEVERITIES) + _rank("severity", _SEVERITIES)
     return Alert.objects.select_related("tenant", "queue").annotate(urgency=urgency)
+
+
+def firing(most: int) -> Firing:
+    """With so many of them. One query: the first page is asked for every few seconds."""
+    counted = Alert.objects.filter(state=AlertState.FIRING).annotate(
+        number=Window(Count("pk")),
+        critical=Window(Count("pk", filter=Q(severity=AlertSeverity.CRITICAL))),
+        first=Window(Min("fired_at")),
+    )
+    worst = tuple(counted.order_by(_rank("severity", _SEVERITIES), "fired_at", "pk")[:most])
+    return Firing(worst[0].number, worst[0].critical, worst[0].first, worst) if worst else Firing()
 
 
 def open_alerts_of(tenant_id: UUID, most: int) -> list[Alert]:

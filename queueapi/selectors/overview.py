@@ -12,15 +12,12 @@ from django.utils import timezone
 
 from queueapi.choices import (
     FINAL_OPERATION_STATES,
-    AlertSeverity,
-    AlertState,
     LetterState,
     OperationState,
     ProcessState,
 )
 from queueapi.cluster.models import ServiceInstance
 from queueapi.models import (
-    Alert,
     ConsumerStanding,
     DeadLetter,
     DeadLetterGroup,
@@ -31,7 +28,7 @@ from queueapi.models import (
     Pause,
     Queue,
 )
-from queueapi.selectors.alerts import Firing
+from queueapi.selectors.alerts import Firing, firing
 from queueapi.selectors.consumers import all_pauses, troubled_consumers
 from queueapi.selectors.freshness import Freshness, pipeline_freshness
 from queueapi.selectors.group_rows import GroupRow, group_rows
@@ -41,6 +38,7 @@ from queueapi.selectors.pending_requests import RequestTotals, request_totals_as
 from queueapi.selectors.queue_rows import worst_queues
 from queueapi.selectors.services import services
 
+ALERTS_SHOWN: Final = 3
 QUEUES_SHOWN: Final = 10
 GROUPS_SHOWN: Final = 5
 TROUBLES_SHOWN: Final = 20
@@ -61,13 +59,12 @@ class OperationCounts:
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Of all queues: how many there are, how many messages wait in them, how many letters nobody has decided on. And
-    the alerts that fire, and the operations that are under way or failed."""
+    the operations that are under way or failed."""
 
     queues: int
     lag_messages: int
     open_letters: int
     newest_letter: datetime | None
-    alerts: Firing
     operations: OperationCounts
 
 
@@ -85,6 +82,7 @@ class Overview:
 
     freshness: Freshness
     totals: Totals
+    alerts: Firing
     queues: list[WorstQueue]
     groups: list[GroupRow]
     requests: RequestTotals
@@ -97,10 +95,6 @@ class Overview:
     def worst(self) -> QueueLag | None:
         """None where nothing waits."""
         return self.queues[0].lag if self.queues else None
-
-    @property
-    def alerts(self) -> Firing:
-        return self.totals.alerts
 
     @property
     def operations(self) -> OperationCounts:
@@ -130,6 +124,7 @@ def overview() -> Overview:
     return Overview(
         freshness=freshness,
         totals=totals(),
+        alerts=firing(ALERTS_SHOWN),
         queues=worst_first(worst_queues(QUEUES_SHOWN)),
         groups=group_rows(largest_open_groups(GROUPS_SHOWN), with_replays=False),
         requests=request_totals_as_of(freshness.as_of),
@@ -143,7 +138,6 @@ def overview() -> Overview:
 def totals() -> Totals:
     """One query: the page is asked for every few seconds."""
     letters = DeadLetter.objects.filter(state=LetterState.OPEN).order_by("-failed_at").values("failed_at")[:1]
-    firing = Alert.objects.filter(state=AlertState.FIRING)
     unfinished = Operation.objects.exclude(state__in=FINAL_OPERATION_STATES)
     day = timezone.now() - FAILURES_REMEMBERED
     failed = Operation.objects.filter(state=OperationState.FAILED, finished_at__gte=day)
@@ -152,16 +146,12 @@ def totals() -> Totals:
         lag_messages=Coalesce(Max(Subquery(_sum(LagCurrent.objects.all(), "lag_messages"))), 0),
         open_letters=Coalesce(Max(Subquery(_sum(DeadLetterGroup.objects.all(), "open_letters"))), 0),
         newest_letter=Max(Subquery(letters)),
-        firing=Coalesce(Max(Subquery(_counted(firing))), 0),
-        critical=Coalesce(Max(Subquery(_counted(firing.filter(severity=AlertSeverity.CRITICAL)))), 0),
-        since=Max(Subquery(firing.order_by("fired_at").values("fired_at")[:1])),
         unfinished=Coalesce(Max(Subquery(_counted(unfinished))), 0),
         failed=Coalesce(Max(Subquery(_counted(failed))), 0),
         last_failed=Max(Subquery(failed.order_by("-finished_at").values("finished_at")[:1])),
     )
-    alerts = Firing(*(found.pop(name) for name in ("firing", "critical", "since")))
     operations = OperationCounts(*(found.pop(name) for name in ("unfinished", "failed", "last_failed")))
-    return Totals(**found, alerts=alerts, operations=operations)
+    return Totals(**found, operations=operations)
 
 
 def _counted(rows: QuerySet[Any]) -> QuerySet[Any, Any]:

@@ -168,12 +168,19 @@ def test_the_frame_counts_what_fires(browser, queue) -> None:
     assert 'title="1 firing"' in shown
 
 
-def test_the_overview_leads_to_alerts(browser, queue) -> None:
-    make_alert(queue, severity="critical", fired_at=timezone.now() - timedelta(minutes=5))
-    make_alert(queue)
+def test_the_overview_tells_the_worst_alerts_and_leads_to_each(browser, queue) -> None:
+    since = timezone.now() - timedelta(minutes=5)
+    for number in range(4):
+        make_alert(queue, reason=f"warned of {number}")
+    worst = make_alert(queue, severity="critical", reason="queue orders is 400 s behind", since=since)
     shown = seen(browser, "overview")
-    assert "2 alerts fire, 1 of them critical, the first for 5 min." in shown
-    assert "2 firing" in shown
+    assert "Queue orders is 400 s behind, for 5 min. See to it" in shown
+    assert "2 more alerts fire. See all" in shown
+    assert "5 firing 1 critical" in shown
+    assert reverse("alert", args=[worst.pk]) in browser.get(reverse("overview")).content.decode()
+    for _ in range(4):
+        make_alert(queue, severity="critical")
+    assert "6 more alerts fire, 2 of them critical." in seen(browser, "overview")
 
 
 # One alert
