@@ -413,7 +413,9 @@ class Provider(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
-    def producer(self, default_topic: str = "") -> QueueProducer: ...
+    def producer(self, default_topic: str = "", *, lasting: bool = True) -> QueueProducer:
+        """What is sent outlives every process, as `acks` says. What is not `lasting` need not outlive the machine: for
+        messages that nobody waits for after its restart, a provider of one machine does not wait for the disk."""
 
     def transactional_producer(self, transactional_id: str) -> TransactionalProducer:
         """NotSupported where `capabilities` says so."""

@@ -67,7 +67,8 @@ class ResponseTemplate:
         if self._thread is not None or self._stopping.is_set():
             raise RequestsStopped(f"this responder of {self.topics.name} has been started before; make a new one")
         self._provider.admin().create_topics(self.topics.specs)
-        self._producer = self._provider.producer()
+        # Who waits for an answer in a log of one machine goes down with it.
+        self._producer = self._provider.producer(lasting=False)
         answering = Answering(self._producer, self._progress, self._clock)
         self._workers = workers_for(self._handler, answering, self.options, self.topics.name)
         self._thread = threading.Thread(

@@ -88,7 +88,8 @@ class RequestTemplate:
             raise RequestsStopped(f"requests to {self.topics.name} have been started before; make a new template")
         self._provider.admin().create_topics(self.topics.specs)
         self._reader.join()
-        self._producer = self._provider.producer(self.topics.name)
+        # A request ends with its sender: none is left to be answered once the machine that keeps both has stopped.
+        self._producer = self._provider.producer(self.topics.name, lasting=False)
         self._refusal = None
         self._reader.start()
         self._watcher.start()

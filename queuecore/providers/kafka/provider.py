@@ -61,8 +61,9 @@ class KafkaProvider:
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
 
-    def producer(self, default_topic: str = "") -> KafkaProducer:
-        """All producers of the process share batches."""
+    def producer(self, default_topic: str = "", *, lasting: bool = True) -> KafkaProducer:  # noqa: ARG002
+        """All producers of the process share batches. Brokers have messages on several machines, and wait for no disk:
+        all of them last."""
         with self._lock:
             if self._delivery is None:
                 self._delivery = Delivery(self._connection, self._producing)

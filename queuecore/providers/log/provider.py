@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
@@ -103,20 +104,25 @@ class LogProvider:
         self._clean_every_s = clean_every_s
         self._lock = threading.Lock()
         self._cleaning: CleaningThread | None = None
-        self._sender: Sender | None = None
+        # By whether they wait for the disk.
+        self._senders: dict[ProducerOptions, Sender] = {}
         self._is_closed = False
 
-    def producer(self, default_topic: str = "") -> LogProducer:
+    def producer(self, default_topic: str = "", *, lasting: bool = True) -> LogProducer:
+        options = self._producing
+        if not lasting and options.acks == "all":
+            options = replace(options, acks="1")
         with self._lock:
             self._keep_clean()
-            if self._sender is None:
-                self._sender = Sender(self._writers(), self._producing, self._clock)
-            return LogProducer(self._sender, default_topic)
+            if options not in self._senders:
+                self._senders[options] = Sender(self._writers(options), options, self._clock)
+            return LogProducer(self._senders[options], default_topic)
 
     def transactional_producer(self, transactional_id: str) -> LogTransactionalProducer:
         with self._lock:
             self._keep_clean()
-        return LogTransactionalProducer(self._database, self._writers(), transactional_id, self._producing, self._clock)
+        writers = self._writers(self._producing)
+        return LogTransactionalProducer(self._database, writers, transactional_id, self._producing, self._clock)
 
     def consumer(
         self, group: str, topic: str = "", *, member_id: str | None = None, max_poll_records: int | None = None
@@ -141,8 +147,8 @@ class LogProvider:
             if self._is_closed:
                 return
             self._is_closed = True
-            if self._sender is not None:
-                self._sender.stop()
+            for sender in self._senders.values():
+                sender.stop()
             if self._cleaning is not None:
                 self._cleaning.stop()
         # The bell's page goes with the last who waits for it, perhaps a consumer in another thread.
@@ -153,9 +159,9 @@ class LogProvider:
         if self._cleaning is None and not self._is_closed:
             self._cleaning = CleaningThread(self._cleaner, self._clean_every_s)
 
-    def _writers(self) -> Writers:
+    def _writers(self, options: ProducerOptions) -> Writers:
         return Writers(
-            self._root, self._catalog, lambda: new_producer(self._database), self._producing, self._bell, self._clock
+            self._root, self._catalog, lambda: new_producer(self._database), options, self._bell, self._clock
         )
 
     def _outcome(self) -> Outcome:

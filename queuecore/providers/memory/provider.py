@@ -68,7 +68,7 @@ class MemoryProvider:
     def capabilities(self) -> Capabilities:
         return CAPABILITIES
 
-    def producer(self, default_topic: str = "") -> MemoryProducer:
+    def producer(self, default_topic: str = "", *, lasting: bool = True) -> MemoryProducer:  # noqa: ARG002
         return self._keep(lambda: MemoryProducer(self._storage, default_topic, self._producing))
 
     def transactional_producer(self, transactional_id: str) -> MemoryTransactionalProducer:

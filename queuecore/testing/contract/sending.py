@@ -48,6 +48,16 @@ class SendingContract(ContractKit):
         assert producer.default_topic == ""
         assert provider.producer("tb_core").default_topic == "tb_core"
 
+    def test_what_need_not_outlive_the_machine_is_stored_and_answered_all_the_same(
+        self, provider: Provider, producer: QueueProducer, info: TopicPartitionInfo
+    ) -> None:
+        passing = provider.producer("elsewhere", lasting=False)
+        assert passing.default_topic == "elsewhere"
+        offsets = [send(one, info, QueueMessage(b"key", b"x")).result(DEADLINE_S).offset for one in (passing, producer)]
+        assert offsets == [0, 1]
+        passing.stop()
+        assert read_all(provider, info.place) == [b"x", b"x"]
+
     def test_without_acknowledgements_nobody_knows_the_offset(
         self, open_provider: OpenProvider, info: TopicPartitionInfo
     ) -> None:

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 import resource
 import shutil
 import sqlite3
@@ -48,6 +49,23 @@ def store(provider: LogProvider, *data: str, info: TopicPartitionInfo = INFO) ->
 def stored(root: Path, info: TopicPartitionInfo = INFO) -> list[str]:
     with closing(LogProvider(root)) as provider, closing(provider.reader()) as reader:
         return texts(reader.read(info.place, 0, 1_000))
+
+
+# --- waiting for the disk
+
+
+@pytest.mark.parametrize(("lasting", "waits"), [(True, 1), (False, 0)])
+def test_who_need_not_outlive_the_machine_does_not_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lasting: bool, waits: int
+) -> None:
+    with closing(LogProvider(tmp_path)) as provider:
+        provider.admin().create_topics([TopicSpec(INFO.full_topic_name)])
+        synced: list[int] = []
+        monkeypatch.setattr(os, "fdatasync", synced.append)
+        send_and_wait(provider.producer(lasting=lasting), INFO, QueueMessage(None, b"x"), DEADLINE_S)
+        assert len(synced) == waits
+        monkeypatch.undo()
+    assert stored(tmp_path) == ["x"]
 
 
 # --- full disks
