@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from queueapi.models import Queue
+from queueapi.selectors.topics import queues_naming
 from queuecore.providers.base import DAY_MS, FOR_EVER, TopicSpec
 from queuecore.topics import ProviderPartition, payload_partition
 
@@ -37,8 +38,10 @@ def topics_of(queue: Queue) -> Iterator[TopicSpec]:
 
 def topics_to_remove(queue: Queue) -> list[str]:
     """What is the queue's alone: queues may share a topic for letters."""
-    shared = {name for other in Queue.objects.exclude(pk=queue.pk) for name in _letter_topics(other)}
-    return [name for name in _topic_names(queue) if name not in shared]
+    own = list(_topic_names(queue))
+    others = queues_naming(own).exclude(pk=queue.pk)
+    shared = {name for other in others for name in _letter_topics(other)}
+    return [name for name in own if name not in shared]
 
 
 def _topic_names(queue: Queue) -> Iterator[str]:

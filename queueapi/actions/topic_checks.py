@@ -5,7 +5,9 @@ from typing import Final
 
 from queueapi.errors import InvalidInput
 from queueapi.models import Queue
+from queueapi.selectors.topics import queues_naming
 from queuecore.errors import InvalidName
+from queuecore.groups.lag import describe_existing
 from queuecore.metrics import METRICS_TOPIC
 from queuecore.providers.base import Provider, TopicSpec
 from queuecore.topics import ProviderPartition, check_no_clash, check_topic, payload_partition
@@ -18,19 +20,27 @@ _STATE: Final = "the state"
 
 def check_topics(queue: Queue, provider: Provider) -> None:
     """InvalidInput, InvalidName."""
-    there = provider.admin().topics()
     for field in ("dlq_topic", "state_topic"):
         if name := getattr(queue, field):
             _check_name(field, name)
     _check_uses(queue)
+    admin, own = provider.admin(), [queue.letter_topic, *queue.state_topic_names()]
+    # All names are asked for where somebody chose one: there may be a hundred thousand.
+    names = admin.topic_names() if queue.dlq_topic or queue.state_topic else own
+    described = describe_existing(admin, {*own}.intersection(names))
+    there = {name: one.spec for name, one in described.items()}
+    if queue.dlq_topic:
+        check_no_confusion([queue.dlq_topic], names)
     _check_letters(queue, there)
-    _check_state(queue, provider, there)
+    if queue.state_topic:
+        _check_state(queue, provider, there, names)
 
 
 def check_no_confusion(names: Iterable[str], there: Iterable[str]) -> None:
     """InvalidName where Kafka would take one of these for another."""
-    taken = {name.replace(".", "_"): name for name in there}
-    for name in names:
+    wanted = {name.replace(".", "_"): name for name in names}
+    taken = {alike: name for name in there if (alike := name.replace(".", "_")) in wanted}
+    for name in wanted.values():
         check_no_clash([taken.get(name.replace(".", "_"), name), name])
 
 
@@ -45,10 +55,10 @@ def _check_name(field: str, topic: str) -> None:
 
 def _check_uses(queue: Queue) -> None:
     """Queues may share a topic for letters, and nothing else."""
-    others = Queue.objects.exclude(pk=queue.pk)
-    others = others.only("name", "topic", "tenant", "partitions", "dlq_topic", "state_topic")
+    own = list(_uses(queue))
+    others = queues_naming(name for _, _, name in own).exclude(pk=queue.pk)
     taken = {name: (use, other) for other in others for _, use, name in _uses(other)}
-    for field, use, name in _uses(queue):
+    for field, use, name in own:
         held, other = taken.setdefault(name, (use, queue))
         if held != use or (other is not queue and use not in (_LETTERS, _PAYLOADS)):
             raise InvalidInput(f"{field}: {name} holds {held} of queue {other.name}; name another topic")
@@ -66,8 +76,6 @@ def _uses(queue: Queue) -> Iterator[tuple[str, str, str]]:
 
 def _check_letters(queue: Queue, there: Mapping[str, TopicSpec]) -> None:
     topic, field = queue.letter_topic, "dlq_topic" if queue.dlq_topic else "topic"
-    if queue.dlq_topic:
-        check_no_confusion([topic], there)
     if (spec := there.get(topic)) is None:
         return
     if spec.is_compacted:
@@ -81,13 +89,11 @@ def _check_letters(queue: Queue, there: Mapping[str, TopicSpec]) -> None:
         )
 
 
-def _check_state(queue: Queue, provider: Provider, there: Mapping[str, TopicSpec]) -> None:
-    if not queue.state_topic:
-        return
+def _check_state(queue: Queue, provider: Provider, there: Mapping[str, TopicSpec], all_names: Iterable[str]) -> None:
     if not provider.capabilities.compaction:
         raise InvalidInput("state_topic: this provider cannot compact topics, which state needs; leave it empty")
     names = queue.state_topic_names()
-    check_no_confusion(names, there)
+    check_no_confusion(names, all_names)
     for spec in (there[name] for name in names if name in there):
         if not spec.is_compacted or spec.partitions != 1:
             raise InvalidInput(

@@ -7,6 +7,12 @@ from queueapi.choices import LagStatus
 # Below all lags where samples do not tell: what is null has no place in an order that both databases agree on. A part
 # of the text, and no parameter, as an index is found by the same expression alone.
 KNOWN_LAG_S = models.Func("lag_seconds", template="COALESCE(%(expressions)s, -1e0)", output_field=models.FloatField())
+# Whether a partition is in trouble, for an order of the worst first; told in the same way for the same reason.
+IS_TROUBLED = models.Func(
+    "status",
+    template=f"(CASE WHEN %(expressions)s = '{LagStatus.OK.value}' THEN 0 ELSE 1 END)",
+    output_field=models.IntegerField(),
+)
 
 
 class LagCurrent(models.Model):
@@ -46,6 +52,7 @@ class LagCurrent(models.Model):
             models.Index(fields=["status", "lag_seconds"], name="lag_current_worst"),
             models.Index(fields=["lag_messages", "id"], name="lag_current_by_messages"),
             models.Index(KNOWN_LAG_S, "id", name="lag_current_by_seconds"),
+            models.Index(IS_TROUBLED, KNOWN_LAG_S, "id", name="lag_current_worst_first"),
         ]
         constraints = [models.UniqueConstraint(fields=["queue", "partition"], name="lag_current_once_per_partition")]
 

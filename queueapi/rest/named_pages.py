@@ -1,7 +1,6 @@
 """Pages by cursor of what a provider has: things with names, in order. A cursor is the name a page begins behind."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -34,18 +33,9 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
-def page_of(request: Request, items: Sequence[T]) -> tuple[list[T], str | None]:
-    """Those of one page, of items that are ordered by name, and the address of the next page."""
-
-    def find(behind: str, limit: int) -> Sequence[T]:
-        begin = bisect_right(items, behind, key=lambda item: item.name)
-        return items[begin : begin + limit]
-
-    return page_found(request, find)
-
-
 def page_found(request: Request, find: Callable[[str, int], Sequence[T]]) -> tuple[list[T], str | None]:
-    """The same, of items that are found by the name that they are behind, and of which so many are wanted at most."""
+    """Those of one page, and the address of the next page. Of items that are ordered by name, and found by the name
+    that they are behind; of these so many are wanted at most."""
     size = asked_page_size(request, PAGE_SIZE, MAX_PAGE_SIZE)
     cursor = request.query_params.get("cursor")
     # One more than is shown tells whether there are more.

@@ -1,7 +1,9 @@
 """How old the figures are that Spark computed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Final
 
 from django.db.models import Subquery
 from django.utils import timezone
@@ -9,6 +11,10 @@ from django.utils import timezone
 from queueapi.models import PipelineRun, PipelineStanding
 
 STALE_AFTER = timedelta(seconds=60)
+
+_OF_RUN: Final = ("newest_event_at", "finished_at")
+# By the names they have beside a run's, the standing's fields.
+_OF_STANDING: Final = {"succeeded": "succeeded_at", "why": "error"}
 
 
 def is_stale(at: datetime) -> bool:
@@ -40,13 +46,27 @@ class Freshness:
 
 def pipeline_freshness() -> Freshness:
     """One query, once it has run: pages ask it every few seconds."""
-    standing = PipelineStanding.objects.order_by()
-    succeeded, why = (Subquery(standing.values(field)[:1]) for field in ("succeeded_at", "error"))
-    runs = PipelineRun.objects.annotate(succeeded=succeeded, why=why).order_by("-id")
-    run = runs.values_list("newest_event_at", "finished_at", "succeeded", "why").first()
+    run = PipelineRun.objects.annotate(**_standing()).order_by("-id").values(*_OF_RUN, *_OF_STANDING).first()
     if run is None:
-        known = standing.first()
+        known = PipelineStanding.objects.order_by().first()
         return Freshness(None, known.succeeded_at, known.error) if known else Freshness(None, None)
-    newest_event_at, finished_at, succeeded_at, error = run
+    return freshness_from(run)
+
+
+def freshness_values() -> dict[str, Subquery]:
+    """All that `freshness_from` wants, for a query that asks for other things as well."""
+    newest = PipelineRun.objects.order_by("-id")
+    return {**{name: Subquery(newest.values(name)[:1]) for name in _OF_RUN}, **_standing()}
+
+
+def freshness_from(values: Mapping[str, Any]) -> Freshness:
+    newest_event_at, finished_at, succeeded_at, why = (values[name] for name in (*_OF_RUN, *_OF_STANDING))
+    if finished_at is None:
+        return Freshness(None, succeeded_at, why or "")
     # A run that finds nothing new leaves no other trace.
-    return Freshness(newest_event_at or finished_at, max(finished_at, succeeded_at or finished_at), error or "")
+    return Freshness(newest_event_at or finished_at, max(finished_at, succeeded_at or finished_at), why or "")
+
+
+def _standing() -> dict[str, Subquery]:
+    standing = PipelineStanding.objects.order_by()
+    return {name: Subquery(standing.values(field)[:1]) for name, field in _OF_STANDING.items()}

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from django.db.models.functions import Lower
@@ -119,11 +120,15 @@ def _whole_group(row: tuple[Any, ...]) -> str:
     return group_name(ServiceType.of(service_type), name, tenant_id, None)
 
 
-def list_groups(wanted: GroupFilter) -> list[GroupDescription]:
-    """All that the filter leaves, by name, with one question to the provider."""
+def list_groups(wanted: GroupFilter, behind: str = "", limit: int | None = None) -> list[GroupDescription]:
+    """Of those that the filter leaves, so many that are behind this name, in order, with one question to the provider:
+    for so many groups, or where something is looked for, for all."""
+    admin = runtime.provider().admin()
+    if wanted == GroupFilter():
+        return list(admin.groups(behind, limit).values())
     owners = group_owners() if wanted.queue else None
-    found = sorted(runtime.provider().admin().groups().values(), key=lambda one: one.name)
-    return [one for one in found if wanted.takes(one, owners)]
+    found = (one for one in admin.groups(behind).values() if wanted.takes(one, owners))
+    return list(islice(found, limit))
 
 
 def groups_with_figures(groups: Sequence[GroupDescription]) -> list[GroupFigures]:

@@ -30,7 +30,7 @@ from queueapi.models import (
 )
 from queueapi.selectors.alerts import Firing, firing
 from queueapi.selectors.consumers import all_pauses, troubled_consumers
-from queueapi.selectors.freshness import Freshness, pipeline_freshness
+from queueapi.selectors.freshness import Freshness, freshness_from, freshness_values, pipeline_freshness
 from queueapi.selectors.group_rows import GroupRow, group_rows
 from queueapi.selectors.lag import QueueLag, queue_lags
 from queueapi.selectors.letter_groups import largest_open_groups
@@ -120,10 +120,10 @@ class Overview:
 def overview() -> Overview:
     hosts = list(services())
     alive = [host.service_id for host in hosts if host.is_alive]
-    freshness = pipeline_freshness()
+    freshness, totals = freshness_and_totals()
     return Overview(
         freshness=freshness,
-        totals=totals(),
+        totals=totals,
         alerts=firing(ALERTS_SHOWN),
         queues=worst_first(worst_queues(QUEUES_SHOWN)),
         groups=group_rows(largest_open_groups(GROUPS_SHOWN), with_replays=False),
@@ -135,8 +135,8 @@ def overview() -> Overview:
     )
 
 
-def totals() -> Totals:
-    """One query: the page is asked for every few seconds."""
+def freshness_and_totals() -> tuple[Freshness, Totals]:
+    """One query, as soon as there is a queue: the page is asked for every few seconds."""
     letters = DeadLetter.objects.filter(state=LetterState.OPEN).order_by("-failed_at").values("failed_at")[:1]
     unfinished = Operation.objects.exclude(state__in=FINAL_OPERATION_STATES)
     day = timezone.now() - FAILURES_REMEMBERED
@@ -149,9 +149,13 @@ def totals() -> Totals:
         unfinished=Coalesce(Max(Subquery(_counted(unfinished))), 0),
         failed=Coalesce(Max(Subquery(_counted(failed))), 0),
         last_failed=Max(Subquery(failed.order_by("-finished_at").values("finished_at")[:1])),
+        **{name: Max(value) for name, value in freshness_values().items()},
     )
-    operations = OperationCounts(*(found.pop(name) for name in ("unfinished", "failed", "last_failed")))
-    return Totals(**found, operations=operations)
+    operations = OperationCounts(*(found[name] for name in ("unfinished", "failed", "last_failed")))
+    summed = {name: found[name] for name in ("queues", "lag_messages", "open_letters", "newest_letter")}
+    # Of no queue at all nothing is told along.
+    freshness = freshness_from(found) if found["queues"] else pipeline_freshness()
+    return freshness, Totals(**summed, operations=operations)
 
 
 def _counted(rows: QuerySet[Any]) -> QuerySet[Any, Any]:

@@ -18,6 +18,7 @@ from queueapi.selectors.consumers import consumers_of, pauses_of
 from queueapi.selectors.isolation import isolated_from, isolation_of, shared_twin
 from queueapi.selectors.queue_operations import is_being_handed_over, is_being_provisioned
 from queuecore.consuming.handlers import find_handler
+from queuecore.consuming.registry import RegisteredHandler
 from queuecore.errors import QueueError
 from queuecore.topics import MAIN_QUEUE, SYSTEM_TENANT, ServiceType
 
@@ -128,9 +129,14 @@ def undecided_letters(queue: Queue) -> int:
 
 def forwarders_to(queue: Queue) -> list[str]:
     """Queues whose handlers send to it, by the names that their tenants see."""
-    others = list(Queue.objects.exclude(pk=queue.pk).select_related("tenant"))
-    names = {(other.tenant_id, other.name.lower()) for other in others}
-    return sorted(other.name for other in others if _sends_to(other, queue, names))
+    # Not as objects, and without a look at what a handler is asked that sends nothing: there may be ten thousand.
+    others = list(Queue.objects.exclude(pk=queue.pk).order_by().values_list("name", "tenant_id", "handler"))
+    senders = {name: found for name in {handler for *_, handler in others} if (found := _sender(name)) is not None}
+    if not senders:
+        return []
+    names = {(tenant, name.lower()) for name, tenant, _ in others}
+    rows = Queue.objects.exclude(pk=queue.pk).filter(handler__in=senders)
+    return sorted(other.name for other in rows if _sends_to(other, senders[other.handler], queue, names))
 
 
 def _plan(queue: Queue, becomes: str) -> QueuePlan:
@@ -145,10 +151,21 @@ def _messages(queue: Queue) -> int | None:
         return None
 
 
-def _sends_to(other: Queue, queue: Queue, names: set[tuple[UUID, str]]) -> bool:
+def _sender(name: str) -> RegisteredHandler | None:
+    """The handler of that name, if its options may be `SendsToQueues`."""
+    try:
+        found = find_handler(name)
+    except QueueError:
+        return None
+    # A field without a default is no attribute of its class.
+    fields = getattr(found.options, "__dataclass_fields__", ())
+    return found if hasattr(found.options, "targets") or "targets" in fields else None
+
+
+def _sends_to(other: Queue, sender: RegisteredHandler, queue: Queue, names: set[tuple[UUID, str]]) -> bool:
     """Its tenant's own queue of that name comes before the system's."""
     try:
-        options = find_handler(other.handler).read(other.handler_options)
+        options = sender.read(other.handler_options)
     except QueueError:
         return False
     if not isinstance(options, SendsToQueues) or queue.name.lower() not in {name.lower() for name in options.targets}:

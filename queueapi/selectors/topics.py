@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from queueapi import runtime
 from queueapi.models import Queue
@@ -19,6 +19,7 @@ from queuecore.providers.base import TopicDescription, TopicSpec
 from queuecore.topics import ProviderPartition, TopicPartitionInfo, payload_partition
 
 _PARTITION: Final = re.compile(r"\.\d+$")
+_NAMING: Final = ("id", "name", "topic", "tenant", "partitions", "dlq_topic", "state_topic")
 
 
 class TopicKind(StrEnum):
@@ -145,14 +146,16 @@ def stream_of(queue: Queue) -> str:
 
 
 def topic_owners(names: Iterable[str] | None = None) -> TopicOwners:
-    """By all queues, or by those that topics of these names can belong to: of ten thousand queues, a page's are few."""
-    queues = Queue.objects.only("id", "name", "topic", "tenant", "partitions", "dlq_topic", "state_topic")
-    if names is None:
-        return TopicOwners(queues)
+    """By all queues, or by those that topics of these names can belong to."""
+    return TopicOwners(Queue.objects.only(*_NAMING) if names is None else queues_naming(names))
+
+
+def queues_naming(names: Iterable[str]) -> QuerySet[Queue]:
+    """Those that topics of these names can belong to: of ten thousand queues few. With what names their topics."""
     # A topic's name begins with what its queue calls it.
     begins = {part for name in names for part in accumulate(name.split("."), "{}.{}".format)}
     called = Q(topic__in=begins) | Q(dlq_topic__in=begins) | Q(state_topic__in=begins)
-    return TopicOwners(queues.filter(called))
+    return Queue.objects.filter(called).only(*_NAMING)
 
 
 def list_topics(wanted: TopicFilter, behind: str = "", limit: int | None = None) -> list[ListedTopic]:

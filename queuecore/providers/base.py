@@ -403,8 +403,9 @@ class QueueAdmin(Protocol):
         """Forget what the group committed there, and under which epochs. GroupActive while a member holds one of the
         partitions."""
 
-    def groups(self) -> Mapping[str, GroupDescription]:
-        """Every group that has members or committed offsets."""
+    def groups(self, behind: str = "", limit: int | None = None) -> Mapping[str, GroupDescription]:
+        """Every group that has members or committed offsets; in their order those behind this one, and of them so many
+        at most."""
 
 
 class Provider(Protocol):

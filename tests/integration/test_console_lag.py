@@ -32,6 +32,7 @@ from queueapi.models import (
 )
 from queueapi.selectors.lag import queue_lags
 from queueapi.selectors.queue_partitions import lag_of
+from queueapi.selectors.queue_rows import worst_queues
 from tests.people import person
 
 pytestmark = pytest.mark.django_db
@@ -207,6 +208,24 @@ def test_the_overview_names_the_worst_with_reason_and_way_there(browser, three) 
     assert "worst in Stopped : 1 min 30 s behind" in shown
     assert 'aria-label="Last hour: 700 to 700 messages, now 700"' in page
     assert "All 3 queues" in shown
+
+
+def test_trouble_comes_before_any_lag_and_what_nobody_knows_last() -> None:
+    queues = {name: make_queue(name, partitions=2) for name in ("Well", "Troubled", "Worse", "Unknown", "Empty")}
+    make_lag(queues["Unknown"], 5, lag_seconds=None)
+    make_lag(queues["Well"], 9_000)
+    make_lag(queues["Troubled"], 10, status=LagStatus.WARN)
+    make_lag(queues["Troubled"], 10, partition=1, status=LagStatus.STALL, lag_seconds=None)
+    make_lag(queues["Worse"], 20, status=LagStatus.WARN)
+    make_lag(queues["Empty"], 0, status=LagStatus.STOP)
+    assert [queue.name for queue in worst_queues(9)] == ["Worse", "Troubled", "Well", "Unknown"]
+    assert [queue.name for queue in worst_queues(2)] == ["Worse", "Troubled"]
+
+
+def test_the_worst_queues_are_found_by_one_query(django_assert_num_queries) -> None:
+    make_lag(make_queue("Well"), 20)
+    with django_assert_num_queries(1):
+        worst_queues(9)
 
 
 def test_the_overview_tells_that_nothing_waits(browser) -> None:

@@ -1,5 +1,6 @@
 """Consumer groups over REST: who reads, how far each is, and setting one to another place."""
 
+from functools import partial
 from typing import Any, Final
 
 from django.http import Http404
@@ -16,7 +17,7 @@ from queueapi.rest.actors import actor_of
 from queueapi.rest.conventions.dry_runs import is_dry_run, plans_itself
 from queueapi.rest.conventions.idempotency import leaves_the_database
 from queueapi.rest.conventions.views import Conventional
-from queueapi.rest.named_pages import PAGE_PARAMETERS, page_of, paged
+from queueapi.rest.named_pages import PAGE_PARAMETERS, page_found, paged
 from queueapi.rest.permissions import Access
 from queueapi.rest.v1 import group_serializers as wire
 from queueapi.rest.v1.paths import FoundByText
@@ -70,7 +71,7 @@ class GroupViewSet(Conventional, FoundByText, viewsets.ViewSet):
         """All that have members or have committed something."""
         query = wire.GroupQuerySerializer(data=request.query_params.dict())
         query.is_valid(raise_exception=True)
-        page, following = page_of(request, list_groups(query.filter()))
+        page, following = page_found(request, partial(list_groups, query.filter()))
         return paged(following, wire.ConsumerGroupSerializer(groups_with_figures(page), many=True).data)
 
     @extend_schema(

@@ -1,6 +1,7 @@
 """Groups and what they have committed."""
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 
 from kafka import KafkaAdminClient
 from kafka.errors import GroupIdNotFoundError, KafkaError, NoError, UnknownMemberIdError, UnknownTopicOrPartitionError
@@ -99,11 +100,18 @@ class GroupAdmin(OffsetAdmin):
             members = other_members(self._connection, [group]).get(group, {})
         return member in members
 
-    def groups(self) -> Mapping[str, GroupDescription]:
-        """A member that wants only some partitions of a topic is shown with all the brokers gave to it."""
-        found = self._ask(self._members, "describe groups")
-        committed = self._committed({name: None for name, members in found.items() if not members})
-        return {name: GroupDescription(name, members) for name, members in found.items() if members or committed[name]}
+    def groups(self, behind: str = "", limit: int | None = None) -> Mapping[str, GroupDescription]:
+        """A member that wants only some partitions of a topic is shown with all the brokers gave to it. Brokers tell of
+        all groups at once; what was committed is asked of as many as are wanted, and of others only where some of these
+        have committed nothing."""
+        members = self._ask(self._members, "describe groups")
+        names = iter(sorted(name for name in members if name > behind))
+        found: dict[str, GroupDescription] = {}
+        while some := list(islice(names, None if limit is None else limit - len(found))):
+            committed = self._committed({name: None for name in some if not members[name]})
+            known = (name for name in some if members[name] or committed[name])
+            found |= {name: GroupDescription(name, members[name]) for name in known}
+        return found
 
     def _committed(self, groups: Mapping[str, Collection[ProviderPartition] | None]) -> dict[str, Committed]:
         """None asks for all the group has committed."""

@@ -1,6 +1,5 @@
 """Topics, offsets and groups of the log."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -17,9 +16,10 @@ from queuecore.providers.base import (
 )
 from queuecore.providers.log.catalog import Catalog
 from queuecore.providers.log.cleaner import Cleaner
-from queuecore.providers.log.files import LOG, partition_dir
+from queuecore.providers.log.files import partition_dir, segment_sizes
 from queuecore.providers.log.groups import Groups
 from queuecore.providers.log.membership import expire_killed
+from queuecore.providers.log.page import PageView
 from queuecore.providers.log.reader import PartitionReader
 from queuecore.providers.log.removal import delete_topic, is_marked, sweep_topics, topics_locked
 from queuecore.providers.log.times import offset_for_time
@@ -77,7 +77,7 @@ class LogAdmin:
         return self._catalog.topic_names(behind, limit)
 
     def describe_topics(self, names: Iterable[str]) -> Mapping[str, TopicDescription]:
-        return {name: self._describe(self._catalog.topic(name)) for name in names}
+        return {name: self._describe(spec) for name, spec in self._catalog.topics_named(names).items()}
 
     def delete_records(self, offsets: Offsets) -> Offsets:
         ends = self.end_offsets(offsets)
@@ -118,12 +118,17 @@ class LogAdmin:
         expire_killed(self._root, self._groups, group)
         self._groups.delete_offsets(group, partitions)
 
-    def groups(self) -> Mapping[str, GroupDescription]:
-        found = self._groups.describe()
-        with_members = [name for name, described in found.items() if described.members]
-        for name in with_members:
-            expire_killed(self._root, self._groups, name)
-        return self._groups.describe() if with_members else found
+    def groups(self, behind: str = "", limit: int | None = None) -> Mapping[str, GroupDescription]:
+        """Without members that were killed. A group that had no others makes room for the next."""
+        checked: set[str] = set()
+        while True:
+            found = self._groups.describe(behind, limit)
+            unchecked = {name for name, described in found.items() if described.members} - checked
+            if not unchecked:
+                return found
+            for name in unchecked:
+                expire_killed(self._root, self._groups, name)
+            checked |= unchecked
 
     def clean(self) -> None:
         """Remove and compact now what would be in the next minutes. Trouble with a partition is logged, not raised."""
@@ -134,10 +139,24 @@ class LogAdmin:
         return TopicDescription(spec, tuple(map(self._describe_partition, places)))
 
     def _describe_partition(self, place: ProviderPartition) -> PartitionDescription:
-        """Its page is opened once: a list of topics or of groups asks this of hundreds."""
-        with closing(PartitionReader(self._root, place)) as reader:
-            beginning, end = reader.beginning(), reader.end()
-        return PartitionDescription(place, beginning, end, _bytes_in(partition_dir(self._root, place)))
+        """By one look into its folder and one at its page, which is read and not mapped: a list of topics or of groups
+        asks this of hundreds."""
+        directory = partition_dir(self._root, place)
+        # Before the page: a segment that is begun meanwhile is not behind the end.
+        sizes = segment_sizes(directory)
+        page = self._page(place, directory)
+        beginning = max(page.beginning, min(sizes)) if sizes else page.end
+        return PartitionDescription(place, beginning, page.end, sum(sizes.values()))
+
+    def _page(self, place: ProviderPartition, directory: Path) -> PageView:
+        """As it can be relied on. UnknownTopic where its topic is gone."""
+        with suppress(OSError):
+            page = PageView.read(directory)
+            if not page.is_removed and page.notes() is not None:
+                return page
+        # Whoever opens it mends what can be mended, and tells what is wrong.
+        self._ask(place, PartitionReader.end)
+        return PageView.read(directory)
 
     def _recover(self, spec: TopicSpec) -> None:
         for number in range(spec.partitions):
@@ -163,13 +182,3 @@ def _chosen(
         chosen = of_group if wanted is None else wanted
         answer[group] = {place: of_group[place] for place in chosen if place in of_group}
     return answer
-
-
-def _bytes_in(directory: Path) -> int:
-    size = 0
-    with suppress(FileNotFoundError), os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name.endswith(LOG):
-                with suppress(FileNotFoundError):  # removed by retention since we looked
-                    size += entry.stat().st_size
-    return size

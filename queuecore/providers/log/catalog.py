@@ -1,5 +1,6 @@
 """Which topics there are, and what groups have committed."""
 
+import json
 from collections.abc import Iterable
 
 from queuecore.errors import ConfigurationError, UnknownTopic
@@ -64,8 +65,19 @@ class Catalog:
         with self._database.reading() as db:
             row = db.execute(f"select {_COLUMNS} from topic where name = ?", (name,)).fetchone()  # noqa: S608
         if row is None:
-            raise UnknownTopic(f"topic {name!r} does not exist; create it first", topic=name)
+            raise _unknown(name)
         return TopicSpec(*row)
+
+    def topics_named(self, names: Iterable[str]) -> dict[str, TopicSpec]:
+        """These, asked for at once. UnknownTopic where one of them does not exist."""
+        wanted = list(names)
+        statement = f"select {_COLUMNS} from topic where name in (select value from json_each(?))"  # noqa: S608
+        with self._database.reading() as db:
+            found = {row[0]: TopicSpec(*row) for row in db.execute(statement, (json.dumps(wanted),))}
+        for name in wanted:
+            if name not in found:
+                raise _unknown(name)
+        return {name: found[name] for name in wanted}
 
     def topic_of(self, place: ProviderPartition) -> TopicSpec:
         """The topic, or UnknownTopic where it or this partition of it does not exist."""
@@ -104,6 +116,10 @@ class Catalog:
     def set_compacted_to(self, place: ProviderPartition, offset: int) -> None:
         with self._database.writing() as db:
             db.execute("insert or replace into compacted values (?, ?, ?)", (*place, offset))
+
+
+def _unknown(name: str) -> UnknownTopic:
+    return UnknownTopic(f"topic {name!r} does not exist; create it first", topic=name)
 
 
 def _row(spec: TopicSpec) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ import fcntl
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -60,6 +60,17 @@ def segment_bases(directory: Path) -> list[int]:
     except FileNotFoundError:
         return []
     return sorted(int(name.removesuffix(LOG)) for name in names if _SEGMENT_NAME.fullmatch(name))
+
+
+def segment_sizes(directory: Path) -> dict[int, int]:
+    """By the first offset of each segment there is, its bytes. One that is removed meanwhile may be left out."""
+    sizes = {}
+    with suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            if _SEGMENT_NAME.fullmatch(entry.name):
+                with suppress(FileNotFoundError):
+                    sizes[int(entry.name.removesuffix(LOG))] = entry.stat().st_size
+    return sizes
 
 
 def write_fully(descriptor: int, *parts: bytes) -> None:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
 from queuecore.errors import GroupActive, NotOwner
@@ -16,6 +17,20 @@ from queuecore.topics import ProviderPartition
 
 Offsets = Mapping[ProviderPartition, int]
 NO_EPOCHS: Final[Epochs] = {}
+
+# From name to name by the index: each group has as many rows as partitions, and a page wants few groups.
+_COMMITTED_NAMES: Final = """
+    with recursive known (name) as (
+        select min(consumer_group) from committed where consumer_group > ?
+        union all
+        select (select min(consumer_group) from committed where consumer_group > known.name) from known
+        where known.name is not null
+    )
+    select name from known where name is not null limit ?
+"""
+_MEMBERS: Final = """
+    select name, state from member_group where name > ? and json_array_length(state, '$.members') > 0 order by name
+"""
 
 
 class Groups:
@@ -81,13 +96,15 @@ class Groups:
             with self.turn(name) as state:
                 state.topics_changed({topic: partitions})
 
-    def describe(self) -> dict[str, GroupDescription]:
-        """Every group that has members or committed offsets."""
+    def describe(self, behind: str = "", limit: int | None = None) -> dict[str, GroupDescription]:
+        """Every group that has members or committed offsets; in their order those behind this one, and of them so many
+        at most."""
         with self._database.reading() as db:
-            states = {name: from_json(text) for name, text in db.execute("select name, state from member_group")}
-            committed = {name for (name,) in db.execute("select distinct consumer_group from committed")}
-        found = {name: state.describe(name) for name, state in states.items() if state.members}
-        return {name: found.get(name) or GroupDescription(name, {}) for name in sorted({*found, *committed})}
+            # The first of all are among the first of each.
+            joined = dict(islice(_with_members(db, behind), limit))
+            committed = db.execute(_COMMITTED_NAMES, (behind, -1 if limit is None else limit)).fetchall()
+        names = sorted({*joined, *(name for (name,) in committed)})[:limit]
+        return {name: joined.get(name) or GroupDescription(name, {}) for name in names}
 
 
 def check_owner(
@@ -135,6 +152,12 @@ def store_offsets(db: sqlite3.Connection, group: str, offsets: Offsets, epochs: 
 def _version(db: sqlite3.Connection, group: str) -> int:
     row = db.execute("select version from member_group where name = ?", (group,)).fetchone()
     return row[0] if row else 0
+
+
+def _with_members(db: sqlite3.Connection, behind: str) -> Iterator[tuple[str, GroupDescription]]:
+    """In their order, read as far as they are wanted. Most rows may be of groups that nobody is left of."""
+    for name, text in db.execute(_MEMBERS, (behind,)):
+        yield name, from_json(text).describe(name)
 
 
 def _load(db: sqlite3.Connection, group: str) -> GroupState:

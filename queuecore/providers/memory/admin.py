@@ -1,6 +1,7 @@
 """Topics, offsets and groups."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 from queuecore.errors import ConfigurationError, OffsetOutOfRange
 from queuecore.groups.offsets import check_end, check_offsets
@@ -102,14 +103,11 @@ class MemoryAdmin:
             there.forget(places)
             self._storage.space_may_be_free()
 
-    def groups(self) -> Mapping[str, GroupDescription]:
+    def groups(self, behind: str = "", limit: int | None = None) -> Mapping[str, GroupDescription]:
         with self._storage.lock:
-            every = [self._storage.group(name) for name in self._storage.groups]
-            return {
-                group.name: group.state.describe(group.name)
-                for group in every
-                if group.state.members or group.committed
-            }
+            every = (self._storage.group(name) for name in sorted(self._storage.groups) if name > behind)
+            known = (group for group in every if group.state.members or group.committed)
+            return {group.name: group.state.describe(group.name) for group in islice(known, limit)}
 
     def _describe(self, name: str) -> TopicDescription:
         partitions = (self._partition(partition.place) for partition in self._storage.partitions_of(name))

@@ -222,6 +222,22 @@ class AdministeringContract(ContractKit):
             f"{group}-named": {},
         }
 
+    def test_groups_are_told_in_order_a_page_at_a_time(
+        self, provider: Provider, info: TopicPartitionInfo, group: str, consumers: Subscribe
+    ) -> None:
+        admin = provider.admin()
+        first, second, third, last = (f"{group}-{number}" for number in range(4))
+        for name in (last, second, first):
+            admin.alter_group_offsets(name, {info.place: 0})
+        send_all(provider, info, b"0")
+        take(consumers(provider, third, [info]), 1)
+        assert [name for name in admin.groups() if name.startswith(f"{group}-")] == [first, second, third, last]
+        page = admin.groups(first, 2)
+        assert list(page) == [second, third]
+        assert (page[second], len(page[third].members)) == (GroupDescription(second, {}), 1)
+        assert next(iter(admin.groups(third))) == last
+        assert admin.groups(first, 0) == {}
+
     def test_a_group_nobody_used_has_committed_nothing(self, provider: Provider, info: TopicPartitionInfo) -> None:
         asked = {"contract-never-used": [info.place], "contract-nothing-asked": []}
         assert provider.admin().committed_offsets(asked) == {name: {} for name in asked}
