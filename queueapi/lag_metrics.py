@@ -1,5 +1,5 @@
-"""What the pipeline computed, as Prometheus reads it: written piece by piece, as there may be a hundred thousand
-partitions."""
+"""What the pipeline computed and hosts counted, as Prometheus reads it: written piece by piece, as there may be
+a hundred thousand partitions."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from django.db.models import Max, QuerySet, Sum
 from django.utils import timezone
 
-from queueapi.models import LagCurrent
+from queueapi.models import LagCurrent, StaleCommits
 from queueapi.selectors.pipeline_standing import PipelineState
 from queuecore.metrics.names import (
     CONSUMER_LAG,
@@ -16,6 +16,7 @@ from queuecore.metrics.names import (
     PIPELINE_AGE,
     PIPELINE_BACKLOG,
     PIPELINE_FAILED_RUNS,
+    STALE_REFUSED,
     MetricName,
 )
 
@@ -53,6 +54,14 @@ def pipeline_metrics(state: PipelineState) -> Iterator[bytes]:
             yield _one(PIPELINE_BACKLOG, standing.backlog_events)
 
 
+def stale_metrics() -> Iterator[bytes]:
+    """Commits of consumers that had lost their partition, of each queue that had any."""
+    rows = StaleCommits.objects.order_by("pk").values_list("queue__name", "queue__tenant__name", "refused")
+    lines = [f"{STALE_REFUSED.series[0]}{_labels(list(labels))} {refused}\n" for *labels, refused in rows]
+    if lines:
+        yield _head(STALE_REFUSED) + "".join(lines).encode()
+
+
 def _found(rows: QuerySet[LagCurrent], by: LagBy) -> QuerySet[Any, Any]:
     """Labels, messages, seconds. Queues may have a group for each partition, and are told without."""
     named = ("queue__name", "queue__tenant__name")
@@ -68,7 +77,8 @@ def _labels(values: list[Any]) -> str:
 
 
 def _head(metric: MetricName) -> bytes:
-    return f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} {metric.kind}\n".encode()
+    name = metric.series[0]
+    return f"# HELP {name} {metric.help}\n# TYPE {name} {metric.kind}\n".encode()
 
 
 def _one(metric: MetricName, value: float) -> bytes:

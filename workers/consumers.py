@@ -95,6 +95,8 @@ class HostedConsumer:
         self._unwritten: dict[int, str] = {}
         self._written: set[int] = set()
         self._newer: dict[str, int] = {}
+        # Commits that were refused: of consumptions that have ended, and how many of all are counted elsewhere.
+        self._refused_before = self._refused_taken = 0
 
     @property
     def name(self) -> str:
@@ -121,6 +123,13 @@ class HostedConsumer:
         if self._consumption is not None:
             newer |= self._named(self._consumption.stale)
         return newer
+
+    def take_refused(self) -> int:
+        """How many commits were refused since this was asked, as another has the partition."""
+        now = 0 if self._consumption is None else self._consumption.counts.stale_refused
+        refused = self._refused_before + now - self._refused_taken
+        self._refused_taken += refused
+        return refused
 
     def _named(self, by_number: Mapping[int, int]) -> dict[str, int]:
         names = {info.partition or 0: str(info) for info in self._applied.plan.infos}
@@ -271,6 +280,7 @@ class HostedConsumer:
         if isinstance(ended.error, HandlersStuck):
             self.stuck = ended.error
         self._newer |= self._named(ended.stale)
+        self._refused_before += ended.counts.stale_refused
         if ended.error is not None:
             self._stand_still(ended.error)
 

@@ -3,7 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from django.db import close_old_connections, connections
 from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pauses import LONGEST_REASON, pause_queue
-from queueapi.actions.processes import forget_standings, record_standings
+from queueapi.actions.processes import count_stale_commits, forget_standings, record_standings
 from queueapi.addressing import addresses
 from queueapi.choices import CONSUMED_QUEUE_STATES, QueueState
 from queueapi.config import config
@@ -78,6 +79,8 @@ class ConsumerHost:
         # Queues that cannot be consumed as they are, and why: said once. Pauses that cannot be stored as well.
         self._refused: dict[UUID, str] = {}
         self._unstored: dict[tuple[UUID, int | None], str] = {}
+        # Commits that were refused, by their queues, and are not in the database yet.
+        self._stale: Counter[UUID] = Counter()
         self._tell_at = float("-inf")
         self._thread = threading.Thread(target=self._run, name="consumer-host", daemon=True)
 
@@ -263,7 +266,9 @@ class ConsumerHost:
 
     def _release(self) -> None:
         """Let go of what is to be released, and is consumed no longer."""
-        self._leaving = [one for one in self._leaving if not one.wait_for_end(0)]
+        ended = [one for one in self._leaving if one.wait_for_end(0)]
+        self._count_stale(ended)
+        self._leaving = [one for one in self._leaving if one not in ended]
         leaving, now = self._agent.leaving, time.monotonic()
         self._leaving_since = {name: self._leaving_since.get(name, now) for name in leaving}
         consumed = {name for one in self._everyone() for name in one.reads}
@@ -299,11 +304,20 @@ class ConsumerHost:
         topics, recorder = self._topics[queue.id], self._reporting.recorder
         return Equipment(runtime.provider(), composer, addresses(), self._marks, topics, recorder)
 
+    def _count_stale(self, consumers: Iterable[HostedConsumer]) -> None:
+        for one in consumers:
+            if refused := one.take_refused():
+                self._stale[one.wanted.queue_id] += refused
+
     def _tell(self) -> None:
         """How this host's consumers are."""
         if time.monotonic() < self._tell_at:
             return
+        self._count_stale(self._everyone())
         try:
+            if self._stale:
+                count_stale_commits(self._stale)
+                self._stale.clear()
             record_standings(self.service_id, [one.standing() for one in self._consumers.values()])
         except DatabaseError as error:
             logger.warning("cannot tell the database how the consumers are: %s", error)

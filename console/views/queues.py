@@ -109,7 +109,7 @@ def _consumers(queue: Queue) -> dict[str, Any]:
     tenants, more_tenants = attempts_by_tenant(consumers)
     return {
         "consumers": consumers,
-        "refusals": refusals_of(queue, consumers),
+        "refusals": refusals_of(queue),
         "tenants": tenants,
         "more_tenants": more_tenants,
     }

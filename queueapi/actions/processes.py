@@ -1,15 +1,16 @@
 """What is running: hosts tell of their consumers, the supervisor tells about its children."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from queueapi.choices import ProcessState
-from queueapi.models import ConsumerStanding, ManagedProcess
+from queueapi.models import ConsumerStanding, ManagedProcess, Queue, StaleCommits
 
 FORGET_AFTER = timedelta(hours=1)
 
@@ -30,6 +31,18 @@ def record_standings(service_id: str, standings: Sequence[ConsumerStanding]) -> 
         )
         mine_before = Q(service_id=service_id, as_of__lt=now)
         ConsumerStanding.objects.filter(mine_before | Q(as_of__lt=now - FORGET_AFTER)).delete()
+
+
+def count_stale_commits(refused: Mapping[UUID, int]) -> None:
+    """So many more commits of these queues were refused; of one that is deleted nobody asks any more."""
+    now = timezone.now()
+    with transaction.atomic():
+        there = Queue.objects.filter(pk__in=refused).values_list("pk", flat=True)
+        StaleCommits.objects.bulk_create(
+            [StaleCommits(queue_id=one, refused=0, last_at=now) for one in there], ignore_conflicts=True
+        )
+        for queue_id, number in sorted(refused.items()):
+            StaleCommits.objects.filter(queue_id=queue_id).update(refused=F("refused") + number, last_at=now)
 
 
 def forget_standings(service_id: str) -> None:

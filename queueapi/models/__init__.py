@@ -22,7 +22,7 @@ from queueapi.models.replay import Replay, ReplayChunk, ReplayItem
 from queueapi.models.request_stats import RequestCurrent, RequestStats
 from queueapi.models.sign_in import SignInFailures
 from queueapi.models.silence import Silence
-from queueapi.models.standing import ConsumerStanding
+from queueapi.models.standing import ConsumerStanding, StaleCommits
 from queueapi.models.tenant import Tenant
 from queueapi.models.tenant_profile import DEFAULT_PROFILE, TenantProfile
 from queueapi.models.token import ApiToken
@@ -76,6 +76,7 @@ __all__ = [
     "RequestStats",
     "SignInFailures",
     "Silence",
+    "StaleCommits",
     "Tenant",
     "TenantProfile",
     "TenantUsageDay",

@@ -70,3 +70,19 @@ class ConsumerStanding(models.Model):
     @property
     def state_choice(self) -> ConsumerState:
         return ConsumerState(self.state)
+
+
+class StaleCommits(models.Model):
+    """How many commits of a queue's consumers were refused because another had the partition by then. Kept apart from
+    how consumers are: who is refused ends, and is forgotten."""
+
+    queue = models.OneToOneField("queueapi.Queue", on_delete=models.CASCADE, related_name="stale_commits")
+    refused = models.PositiveBigIntegerField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["queue"]
+        verbose_name_plural = "stale commits"
+
+    def __str__(self) -> str:
+        return f"{self.refused} refused"

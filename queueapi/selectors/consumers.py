@@ -8,7 +8,7 @@ from typing import Final
 from django.db.models import QuerySet, Sum
 
 from queueapi.choices import TROUBLED_CONSUMER_STATES
-from queueapi.models import ConsumerStanding, LetterEpoch, Pause, Queue, Tenant
+from queueapi.models import ConsumerStanding, LetterEpoch, Pause, Queue, StaleCommits, Tenant
 from queueapi.selectors.services import alive_among
 from queuecore.consuming.counting import OTHER_TENANTS
 
@@ -33,10 +33,14 @@ class Refusals:
     commits: int
     letters: int
 
+    def __bool__(self) -> bool:
+        return bool(self.commits or self.letters)
 
-def refusals_of(queue: Queue, consumers: Iterable[ConsumerStanding]) -> Refusals:
+
+def refusals_of(queue: Queue) -> Refusals:
     letters = LetterEpoch.objects.filter(topic__in=queue.topic_names()).aggregate(refused=Sum("refused"))["refused"]
-    return Refusals(sum(int(one.counts.get("stale_refused", 0)) for one in consumers), letters or 0)
+    commits = StaleCommits.objects.filter(queue=queue).values_list("refused", flat=True).first()
+    return Refusals(commits or 0, letters or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -383,7 +383,9 @@ class Consumption:
         if self._own_producer is not None:
             self._own_producer.stop()
         if self.error is not None:
-            logger.error("%s: consuming has ended: %s", self._plan.name, self.error, exc_info=self.error)
+            # Errors of ours say what happened and what to do; where it was raised says nothing more.
+            trace = None if isinstance(self.error, QueueError) else self.error
+            logger.error("%s: consuming has ended: %s", self._plan.name, self.error, exc_info=trace)
         self.ended.set()
         self._progressed()
 

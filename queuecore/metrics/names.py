@@ -62,6 +62,9 @@ CONSUMER_LAG: Final = MetricName("queue_consumer_lag", "gauge", "Messages that a
 CONSUMER_LAG_SECONDS: Final = MetricName(
     "queue_consumer_lag_seconds", "gauge", "How long ago what a consumer is at was stored.", _LAGGING
 )
+STALE_REFUSED: Final = MetricName(
+    "queue_stale_refused", "counter", "Commits that were refused, as another had the partition.", _LAGGING[:2]
+)
 PIPELINE_AGE: Final = MetricName(
     "switchyard_pipeline_age_seconds", "gauge", "How old the newest event is that the figures are made of."
 )
@@ -86,6 +89,7 @@ METRICS: Final = (
     RESPONSE_LAG,
     CONSUMER_LAG,
     CONSUMER_LAG_SECONDS,
+    STALE_REFUSED,
     PIPELINE_AGE,
     PIPELINE_FAILED_RUNS,
     PIPELINE_BACKLOG,

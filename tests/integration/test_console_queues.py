@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pauses import pause_queue
+from queueapi.actions.processes import count_stale_commits
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import ConsumerState
 from queueapi.cluster.models import Partition
@@ -189,15 +190,15 @@ def test_strangers_pause_nothing(client, queue) -> None:
 
 
 def test_what_lost_consumers_did_is_told(browser, queue) -> None:
-    make_consumer(queue, counts={"handled": 1, "stale_refused": 3})
+    make_consumer(queue, counts={"handled": 1})
+    assert "Refused" not in page(browser, queue)
+    count_stale_commits({queue.pk: 1, UUID(int=1): 5})
+    count_stale_commits({queue.pk: 2})
     assert "Refused" in (shown := page(browser, queue))
     assert "3 commits, 0 dead letters" in shown
     LetterEpoch.objects.create(topic=queue.partition_info(0).full_topic_name, partition=0, epoch=9, refused=1)
     assert "3 commits, 1 dead letter." in page(browser, queue)
-    make_consumer(queue, consumer_group="other", counts={"handled": 1})
-    LetterEpoch.objects.all().delete()
-    ConsumerStanding.objects.filter(counts__has_key="stale_refused").delete()
-    assert "Refused" not in page(browser, queue)
+    assert 'queue_stale_refused_total{queue="Main",tenant="System"} 3' in browser.get("/metrics").getvalue().decode()
 
 
 def test_partitions_that_nobody_may_have_are_told_with_the_reason(browser, queue) -> None:

@@ -18,12 +18,13 @@ from queueapi.actions.queue_ends import delete_queue
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import ConsumerState, OperationState, QueueState
-from queueapi.models import ConsumerStanding, DeadLetter, Pause, Queue
+from queueapi.models import ConsumerStanding, DeadLetter, Pause, Queue, StaleCommits
+from queueapi.selectors.consumers import refusals_of
 from queuecore.consuming.context import DeliveryContext, MessageHandler
 from queuecore.consuming.handlers import handler
 from queuecore.hashing import partition_of
 from queuecore.messages import Record
-from queuecore.testing.waiting import wait_until
+from queuecore.testing.waiting import DEADLINE_S, wait_until
 from tests.instances import partitions_of
 from tests.integration.queue_kit import run_to_end, run_until_told
 from workers.host import ConsumerHost
@@ -148,6 +149,24 @@ def test_consumers_tell_how_they_are(installation, queue, desk, hosts) -> None:
     wait_until(lambda: partitions_of("host-1") == 3 + 2)
     hosts.stop_all()
     assert not ConsumerStanding.objects.exists()
+
+
+def test_commits_that_come_too_late_are_counted_for_good(installation, queue, desk, hosts) -> None:
+    """Its consumer ends, and what it counted goes with it."""
+    hosts.start()
+    publish(queue, installation.tenant, b"wait")
+    assert desk.waiting.wait(DEADLINE_S)
+    info, group = queue.partition_info(0), "tb_rule_engine_hosted-consumer-0"
+    successor = runtime.provider().consumer(group, member_id="partition-0")
+    successor.subscribe([info], epochs={info.place: 1_000})
+    assert wait_until(lambda: successor.poll(100))
+    successor.commit()
+    desk.gate.set()
+    wait_until(lambda: StaleCommits.objects.filter(queue=queue, refused__gte=1).exists())
+    successor.stop()
+    hosts.stop_all()
+    assert not ConsumerStanding.objects.exists()
+    assert refusals_of(queue).commits
 
 
 def test_a_change_of_strategy_is_applied_without_a_restart(installation, queue, desk, hosts, caplog) -> None:
