@@ -172,8 +172,7 @@ class _TenantMessages:
         if self.overload is not None:
             return ((index, self.overload) for index in self._indexes)
         sizes = [len(message.data) for message in self._messages]
-        is_own = self.getting.only_tenant_id is not None
-        found = admission().admit_each(self._tenant, sizes, to_own_queue=is_own)
+        found = admission().admit_each(self._tenant, sizes, to_own_queue=self._is_own)
         return ((index, error) for index, error in zip(self._indexes, found, strict=True) if error is not None)
 
     def count(self, outcomes: Sequence[PublishedMessage | QueueError]) -> None:
@@ -183,7 +182,12 @@ class _TenantMessages:
             for index, message in zip(self._indexes, self._messages, strict=True)
             if isinstance(outcomes[index], PublishedMessage)
         ]
-        admission().published(self._tenant, sum(stored), len(stored))
+        admission().published(self._tenant, sum(stored), len(stored), to_own_queue=self._is_own)
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether a queue of the tenant's own gets them."""
+        return self.getting.only_tenant_id is not None
 
     def _made(self, message: OutgoingMessage) -> QueueMessage:
         return QueueMessage(message.entity, message.data, self._headers)
