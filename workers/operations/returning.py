@@ -98,7 +98,7 @@ def _any(queue: Queue) -> str:
 
 def _remove(run: OperationRun) -> None:
     while queues := _queues(run):
-        if take_away(run, queues[0], lambda _: run.check_lease()):
+        if take_away(run, queues[0], lambda _: run.check_held()):
             run.note(run.operation.total - len(queues) + 1)
 
 
