@@ -417,6 +417,25 @@ def test_a_return_waits_for_replays_into_an_own_queue(installation) -> None:
     )
 
 
+def test_a_replay_that_begins_during_a_return_keeps_the_own_queue_until_its_end(installation) -> None:
+    request = active(installation)
+    fill(installation.queue, installation.tenant, 1)
+    return_to_shared(SYSTEM, request)
+    request.refresh_from_db()
+    run_to_end(request.operation)
+    hosted(installation.queue)
+    run_until_told(request.operation, "1 messages are still to be consumed in the tenant's queue Telemetry")
+    own = own_queue(installation)
+    letter = make_letter(installation.queue, tenant=installation.tenant)
+    replay = start_replay(SYSTEM, [letter.pk], target=own)
+    consume(own)
+    run_until_told(request.operation, "waits for the end of 1 replay into queue Telemetry")
+    assert own_queue(installation).state == QueueState.DRAINING
+    assert run_until_final(replay.operation).state == OperationState.SUCCEEDED
+    assert len(consume(own)) == 1
+    assert run_until_final(request.operation).state == OperationState.SUCCEEDED
+
+
 def test_a_return_that_failed_is_retried_and_lets_the_tenant_go(installation, monkeypatch) -> None:
     request = active(installation)
     return_to_shared(SYSTEM, request)
