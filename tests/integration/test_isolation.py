@@ -136,6 +136,17 @@ def test_the_own_queue_is_written_at_once_and_consumed_when_the_shared_one_has_p
     assert stored(own) == {entity: [n for n in range(20, 30) if ENTITIES[n % 7] == entity] for entity in ENTITIES}
 
 
+def test_an_isolation_that_waits_behind_a_pause_says_so(installation) -> None:
+    fill(installation.queue, installation.tenant, 1)
+    pause_queue(SYSTEM, installation.queue, reason="looked into")
+    request = approved(installation)
+    run_until_told(
+        request.operation,
+        "1 messages are still to be consumed in queue Telemetry that may be before the tenant's own, and paused is "
+        "everything",
+    )
+
+
 def test_a_producer_that_has_not_heard_of_it_is_waited_for(installation) -> None:
     store = DatabaseStore()
     store.acknowledge("slow", 0, 60)

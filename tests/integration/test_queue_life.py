@@ -10,6 +10,7 @@ from queueapi import backlog, runtime
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.messages import publish_message
 from queueapi.actions.operations import cancel_operation
+from queueapi.actions.pauses import pause_queue
 from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue, stop_consuming
 from queueapi.actions.queues import change_queue
 from queueapi.actions.replays import start_replay
@@ -156,6 +157,14 @@ def test_a_drained_queue_takes_nothing_more_and_is_done_when_it_is_empty(install
     fill(queue, installation.tenant, 1)
     told = AuditEntry.objects.filter(object_id=str(queue.pk)).order_by("id").values_list("action", "actor_name")
     assert list(told) == [("create", "system"), ("drain", "ada"), ("activate", "ada")]
+
+
+def test_a_drain_that_waits_behind_a_pause_says_so(installation, monkeypatch) -> None:
+    monkeypatch.setattr(waiting, "_PATIENCE_S", 0)
+    fill(installation.queue, installation.tenant, 1)
+    pause_queue(OPERATOR, installation.queue, reason="looked into", partition=2)
+    operation = drain_queue(OPERATOR, installation.queue)
+    run_until_told(operation, "1 messages are still to be consumed, and paused is partition 2")
 
 
 def test_who_cancels_a_drain_has_the_queue_again(installation, monkeypatch) -> None:
