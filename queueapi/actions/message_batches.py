@@ -67,7 +67,8 @@ def can_be_published(queue: Queue, tenants: Collection[UUID], messages: Iterable
 
 def plan_batch(queue: Queue, messages: Sequence[OutgoingMessage]) -> ChangePlan:
     """What `publish_batch` would do now, one change for each message, in their order; sends nothing. What quotas would
-    keep out is told there, and not here."""
+    keep out is told there, and not here. QueueNotActive."""
+    queue = taking(queue)
     getting = {tenant: getting_queue(queue, tenant) for tenant in {message.tenant for message in messages}}
     infos = [planned_address(getting[message.tenant], message.entity) for message in messages]
     changes = (
