@@ -104,13 +104,14 @@ class Admission:
         with gate.lock:
             self._check(gate, limits, size, to_own_queue=to_own_queue)
 
-    def published(self, tenant_id: UUID, size: int, messages: int = 1) -> None:
+    def published(self, tenant_id: UUID, size: int, messages: int = 1, *, to_own_queue: bool) -> None:
         """Count a message, or so many of that size in all, that were let pass and have been stored."""
         gate = self._gates.setdefault(tenant_id, _Gate())
         with gate.lock:
             gate.messages += messages
             gate.bytes += size
-            gate.stored_here += size
+            if to_own_queue:
+                gate.stored_here += size
 
     def usage(self, tenant_id: UUID) -> Usage:
         gate = self._gates.get(tenant_id) or _Gate()

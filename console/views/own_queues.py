@@ -5,26 +5,23 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
+from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from console.access import actor_of, seen, viewer
+from console.access import seen, viewer
 from console.chart_ranges import asked_range
 from console.forms import PauseForm
 from console.lists import Sort
 from console.live import render_live
 from console.live_lists import LiveListPage
 from console.own_filters import OwnQueueFilter
+from console.pausing import pause_by_form, resume_by_id, to_pauses
 from console.queue_charts import queue_charts
 from queueapi.access.tenancy import is_shared
-from queueapi.actions.pauses import pause_queue, resume_queue
-from queueapi.errors import ActionError
-from queueapi.models import Pause, Queue
+from queueapi.models import Queue
 from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.queue_partitions import partitions_of
 from queueapi.selectors.queue_rows import QueueRow
@@ -71,27 +68,14 @@ def show_charts(request: HttpRequest, pk: UUID) -> HttpResponse:
 def pause(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Back to the queue's page, or its form again with what was typed if refused."""
     queue = _own(request, pk)
-    form = PauseForm(queue, request.POST)
-    if form.is_valid():
-        try:
-            paused = pause_queue(actor_of(request), queue, reason=form.cleaned_data["reason"], **form.target)
-        except ActionError as error:
-            form.add_error(None, f"Not paused: {error.message}")
-        else:
-            messages.success(request, f"Paused: {paused.what}. Within seconds nothing of it is handed over.")
-            return redirect(f"{reverse('queue', args=[queue.pk])}#pauses")
-    return render(request, "own/queue.html", _facts(request, queue, form))
+    if (refused := pause_by_form(request, queue)) is None:
+        return to_pauses(queue.pk)
+    return render(request, "own/queue.html", _facts(request, queue, refused))
 
 
 @require_POST
 def resume(request: HttpRequest, pk: UUID, pause: int) -> HttpResponse:
-    """A pause that somebody has lifted meanwhile is what was wanted."""
-    queue = _own(request, pk)
-    lifted = Pause.objects.filter(pk=pause, queue=queue).select_related("tenant").first()
-    if lifted is not None:
-        resume_queue(actor_of(request), queue, tenant=lifted.tenant, partition=lifted.partition)
-    messages.success(request, f"Resumed: {lifted.what if lifted else 'it was not paused any more'}.")
-    return redirect(f"{reverse('queue', args=[queue.pk])}#pauses")
+    return resume_by_id(request, _own(request, pk), pause)
 
 
 def _tenant(request: HttpRequest) -> UUID:

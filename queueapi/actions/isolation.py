@@ -113,7 +113,8 @@ def retry_request(actor: Actor, request: IsolationRequest) -> IsolationRequest:
         if before is not None and not before.state_choice.is_final:
             raise NotChangeable(f"operation {before.pk} carries it out; wait for its end")
         there = _still_its(request)
-        _audit(actor, "retry", request, before={"state": request.state, "error": request.error})
+        # Not why it had failed: a tenant's people read this.
+        _audit(actor, "retry", request, before={"state": request.state})
         if before is not None and before.kind == RETURN:
             discards = bool(before.params.get("discard_letters"))
             _start(actor, request, RETURN, IsolationState.RETIRING, _return_steps(request), discard_letters=discards)

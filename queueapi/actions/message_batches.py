@@ -67,7 +67,8 @@ def can_be_published(queue: Queue, tenants: Collection[UUID], messages: Iterable
 
 def plan_batch(queue: Queue, messages: Sequence[OutgoingMessage]) -> ChangePlan:
     """What `publish_batch` would do now, one change for each message, in their order; sends nothing. What quotas would
-    keep out is told there, and not here."""
+    keep out is told there, and not here. QueueNotActive."""
+    queue = taking(queue)
     getting = {tenant: getting_queue(queue, tenant) for tenant in {message.tenant for message in messages}}
     infos = [planned_address(getting[message.tenant], message.entity) for message in messages]
     changes = (
@@ -172,8 +173,7 @@ class _TenantMessages:
         if self.overload is not None:
             return ((index, self.overload) for index in self._indexes)
         sizes = [len(message.data) for message in self._messages]
-        is_own = self.getting.only_tenant_id is not None
-        found = admission().admit_each(self._tenant, sizes, to_own_queue=is_own)
+        found = admission().admit_each(self._tenant, sizes, to_own_queue=self._is_own)
         return ((index, error) for index, error in zip(self._indexes, found, strict=True) if error is not None)
 
     def count(self, outcomes: Sequence[PublishedMessage | QueueError]) -> None:
@@ -183,7 +183,12 @@ class _TenantMessages:
             for index, message in zip(self._indexes, self._messages, strict=True)
             if isinstance(outcomes[index], PublishedMessage)
         ]
-        admission().published(self._tenant, sum(stored), len(stored))
+        admission().published(self._tenant, sum(stored), len(stored), to_own_queue=self._is_own)
+
+    @property
+    def _is_own(self) -> bool:
+        """Whether a queue of the tenant's own gets them."""
+        return self.getting.only_tenant_id is not None
 
     def _made(self, message: OutgoingMessage) -> QueueMessage:
         return QueueMessage(message.entity, message.data, self._headers)

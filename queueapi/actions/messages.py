@@ -53,10 +53,11 @@ def publish_message(queue: Queue, tenant: Tenant, entity: UUID, payload: bytes) 
     _check(queue, tenant, payload)
     getting = getting_queue(queue, tenant.id)
     check_backlog(getting)
-    admission().admit(tenant.id, len(payload), to_own_queue=getting.only_tenant_id is not None)
+    is_own = getting.only_tenant_id is not None
+    admission().admit(tenant.id, len(payload), to_own_queue=is_own)
     info, stored = _store(queue, QueueMessage(entity, payload, origin_headers_of(tenant.id)))
     check_still_there(queue)
-    admission().published(tenant.id, len(payload))
+    admission().published(tenant.id, len(payload), to_own_queue=is_own)
     return PublishedMessage(stored.topic, info.partition or 0, stored.offset, stored.timestamp_ms)
 
 

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import F
 
 from queueapi.actions.actor import Actor, audit
+from queueapi.actions.operations import lock_ours
 from queueapi.errors import InvalidInput
 from queueapi.models import Operation, Pause, Queue, Tenant
 from queueapi.selectors.queue_operations import is_being_handed_over
@@ -58,10 +59,11 @@ def resume_queue(actor: Actor, queue: Queue, *, tenant: Tenant | None = None, pa
 
 def hold_tenant(actor: Actor, queue: Queue, tenant: Tenant, operation: Operation, reason: str) -> int:
     """Have nothing of the tenant handled there until the operation lets go of it: the queue's version by which that is
-    so. Repeatable."""
+    so. Repeatable. NoLongerOurs: nobody would lift what is held for an operation that is over."""
     with transaction.atomic():
         locked = Queue.objects.select_for_update().filter(pk=queue.pk)
         list(locked.values_list("pk"))
+        lock_ours(operation)
         told = {"reason": reason[:LONGEST_REASON], "paused_by": actor.name}
         pause, is_new = Pause.objects.get_or_create(queue=queue, tenant=tenant, operation=operation, defaults=told)
         if is_new:

@@ -123,10 +123,12 @@ def give_queue_back(operation: Operation) -> bool:
 
 def forget_queue(queue: Queue, operation: Operation) -> None:
     """Remove the row, and all that was about it; ledger and audit stay. For who runs the deletion, once everything at
-    the provider is gone. Repeatable."""
+    the provider is gone. Repeatable. NoLongerOurs."""
     while remove_letters_of(queue):
         pass
     with transaction.atomic():
+        list(Queue.objects.select_for_update().filter(pk=queue.pk).values_list("pk"))
+        lock_ours(operation)
         LetterEpoch.objects.filter(topic__in=queue.topic_names()).delete()
         Replay.objects.filter(target=queue).update(target=None)
         told = {

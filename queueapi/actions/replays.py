@@ -36,9 +36,11 @@ def start_replay(
     settings, reason = settings or ReplaySettings(), checked_reason(reason)
     if not isinstance(selection, LetterFilter):
         selection = _named(selection)
-        _check(plan_replay(selection, target, settings))
-    ready = ready_letters(selection, target, settings)
     with transaction.atomic():
+        target = target and _locked(target)
+        if not isinstance(selection, LetterFilter):
+            _check(plan_replay(selection, target, settings))
+        ready = ready_letters(selection, target, settings)
         replay = _record(actor, ready.count(), selection, target, settings, reason)
         collected = LetterCollector(replay, ready).collect(MAX_NAMED)
         if not collected:
@@ -74,6 +76,14 @@ def _named(letter_ids: Iterable[UUID]) -> list[UUID]:
     if not 1 <= len(wanted) <= MAX_NAMED:
         raise NotReplayable(f"choose between 1 and {MAX_NAMED:,} letters, or use a filter; {len(wanted):,} were given")
     return wanted
+
+
+def _locked(target: Queue) -> Queue:
+    """As it is now. Who deletes it finds the replay, or the replay finds that it is being deleted."""
+    found = Queue.objects.select_for_update(no_key=True).filter(pk=target.pk).first()
+    if found is None:
+        raise NotReplayable(f"{target} has just been deleted; name another target")
+    return found
 
 
 def _check(plan: ReplayPlan) -> None:

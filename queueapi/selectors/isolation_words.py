@@ -24,7 +24,7 @@ _WAITS: Final = {
         "whoever sends, to hear where its messages go now",
         "messages that its own queues still have, to be handled",
         "what was held back in the shared queues, to be handled",
-        "its own queues, to be removed; dead letters there have to be decided on",
+        "its own queues, to be removed; dead letters there have to be decided on, and replays into them have to end",
     ),
 }
 

@@ -113,8 +113,14 @@ def why_not_returning(queue: Queue) -> Iterator[str]:
     own queue has must be handled first, and nothing may be put behind that."""
     if pauses := [pause.what for pause in pauses_of(queue)]:
         yield f"waits until queue {queue.name} is resumed: paused is {', '.join(pauses)}"
-    if number := _replays_into(queue):
-        yield f"waits for the end of {number} replay{'' if number == 1 else 's'} into queue {queue.name}"
+    if why := why_replayed(queue):
+        yield why
+
+
+def why_replayed(queue: Queue) -> str:
+    """Which replays send letters to it, as who waits for their end tells it; empty: none does."""
+    number = _replays_into(queue)
+    return f"waits for the end of {number} replay{'' if number == 1 else 's'} into queue {queue.name}" if number else ""
 
 
 def is_main(queue: Queue) -> bool:

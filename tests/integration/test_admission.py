@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from queueapi import admission as process
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.message_batches import OutgoingMessage, publish_batch
 from queueapi.actions.messages import publish_message
 from queueapi.actions.queues import create_queue
 from queueapi.actions.tenant_profiles import change_profile, create_profile
@@ -190,6 +191,14 @@ def test_what_is_stored_in_own_queues_is_limited(installation, tenant, clock) ->
     with pytest.raises(QueueOverloaded):
         publish(installation, b"x" * 3_000, queue=own)
     change_tenant(SYSTEM, tenant, stored_bytes=50_000)
+    publish(installation, b"x" * 3_000, queue=own)
+
+
+def test_what_goes_to_a_shared_queue_takes_no_room_in_own_ones(installation, tenant, clock) -> None:
+    own = create_queue(SYSTEM, tenant, name="Own", topic="own", handler="log", partitions=1)
+    change_tenant(SYSTEM, tenant, stored_bytes=5_000)
+    publish(installation, b"x" * 3_000)
+    publish_batch(installation.queue, [OutgoingMessage(tenant.id, uuid4(), b"x" * 3_000)])
     publish(installation, b"x" * 3_000, queue=own)
 
 

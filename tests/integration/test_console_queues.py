@@ -16,7 +16,7 @@ from queueapi.actions.processes import count_stale_commits
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import ConsumerState
 from queueapi.cluster.models import Partition
-from queueapi.models import AuditEntry, ConsumerStanding, LetterEpoch, Pause, Queue
+from queueapi.models import AuditEntry, ConsumerStanding, LetterEpoch, Operation, Pause, Queue
 from queueapi.selectors.consumers import attempts_by_tenant, consumers_of
 from tests.instances import announce
 
@@ -149,6 +149,16 @@ def test_a_queue_is_paused_and_resumed(browser, queue) -> None:
         "pause",
         "resume",
     }
+
+
+def test_what_an_operation_holds_back_is_its_own_to_let_go(browser, queue) -> None:
+    tenant = create_tenant(SYSTEM, "Greenhouse")
+    pause_queue(SYSTEM, queue, tenant=tenant, reason="by a person")
+    operation = Operation.objects.create(kind="return_tenant", summary="Return")
+    held = Pause.objects.create(queue=queue, tenant=tenant, operation=operation, reason="it returns", paused_by="ada")
+    answer = browser.post(reverse("resume_queue", args=[queue.pk, held.pk]), follow=True)
+    assert "Not resumed: it is lifted when what is under way has ended." in answer.content.decode()
+    assert Pause.objects.count() == 2
 
 
 def test_a_tenant_or_a_partition_is_paused(browser, queue) -> None:

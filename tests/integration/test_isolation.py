@@ -23,9 +23,9 @@ from queueapi.actions.isolation import (
 from queueapi.actions.isolation_steps import begin_return, end_return, give_return_up
 from queueapi.actions.messages import publish_message
 from queueapi.actions.operations import NoLongerOurs, cancel_operation, claim_operation, pause_operation
-from queueapi.actions.pauses import pause_queue, resume_queue
+from queueapi.actions.pauses import hold_tenant, pause_queue, resume_queue
 from queueapi.actions.provisioning import provision_queue
-from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
+from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue, forget_queue
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.rehearsing import rehearse
 from queueapi.actions.replays import start_replay
@@ -52,8 +52,8 @@ from tests.integration.queue_kit import (
 )
 from tests.letters import make_letter
 from tests.people import api_of, person
+from workers.operations import deletion, returning, waiting
 from workers.operations import isolation as running
-from workers.operations import returning, waiting
 
 TELEMETRY = [{"name": "Telemetry", "partitions": 2}]
 
@@ -134,6 +134,17 @@ def test_the_own_queue_is_written_at_once_and_consumed_when_the_shared_one_has_p
     assert run_until_final(request.operation).state == OperationState.SUCCEEDED
     assert (state_of(request), own_queue(installation).state) == (IsolationState.ACTIVE, QueueState.ACTIVE)
     assert stored(own) == {entity: [n for n in range(20, 30) if ENTITIES[n % 7] == entity] for entity in ENTITIES}
+
+
+def test_an_isolation_that_waits_behind_a_pause_says_so(installation) -> None:
+    fill(installation.queue, installation.tenant, 1)
+    pause_queue(SYSTEM, installation.queue, reason="looked into")
+    request = approved(installation)
+    run_until_told(
+        request.operation,
+        "1 messages are still to be consumed in queue Telemetry that may be before the tenant's own, and paused is "
+        "everything",
+    )
 
 
 def test_a_producer_that_has_not_heard_of_it_is_waited_for(installation) -> None:
@@ -417,6 +428,25 @@ def test_a_return_waits_for_replays_into_an_own_queue(installation) -> None:
     )
 
 
+def test_a_replay_that_begins_during_a_return_keeps_the_own_queue_until_its_end(installation) -> None:
+    request = active(installation)
+    fill(installation.queue, installation.tenant, 1)
+    return_to_shared(SYSTEM, request)
+    request.refresh_from_db()
+    run_to_end(request.operation)
+    hosted(installation.queue)
+    run_until_told(request.operation, "1 messages are still to be consumed in the tenant's queue Telemetry")
+    own = own_queue(installation)
+    letter = make_letter(installation.queue, tenant=installation.tenant)
+    replay = start_replay(SYSTEM, [letter.pk], target=own)
+    consume(own)
+    run_until_told(request.operation, "waits for the end of 1 replay into queue Telemetry")
+    assert own_queue(installation).state == QueueState.DRAINING
+    assert run_until_final(replay.operation).state == OperationState.SUCCEEDED
+    assert len(consume(own)) == 1
+    assert run_until_final(request.operation).state == OperationState.SUCCEEDED
+
+
 def test_a_return_that_failed_is_retried_and_lets_the_tenant_go(installation, monkeypatch) -> None:
     request = active(installation)
     return_to_shared(SYSTEM, request)
@@ -502,7 +532,30 @@ def test_a_runner_that_was_replaced_changes_nothing(installation) -> None:
     for step in (begin_return, end_return, give_return_up):
         with pytest.raises(NoLongerOurs):
             step(replaced)
+    with pytest.raises(NoLongerOurs):
+        hold_tenant(SYSTEM, installation.queue, installation.tenant, replaced, "it returns")
+    assert not Pause.objects.exists()
+    with pytest.raises(NoLongerOurs):
+        forget_queue(own_queue(installation), replaced)
     assert own_queue(installation).state == QueueState.ACTIVE
+
+
+def test_a_runner_that_stood_still_before_topics_go_leaves_them(installation, monkeypatch) -> None:
+    request = active(installation)
+    return_to_shared(SYSTEM, request)
+    request.refresh_from_db()
+    run_to_end(request.operation)
+    hosted(installation.queue)
+
+    def stand_still(run, *_: object, is_stoppable: bool) -> None:
+        if not is_stoppable:
+            Operation.objects.filter(pk=run.operation.pk).update(lease_owner="another")
+
+    monkeypatch.setattr(deletion, "_decide_letters", stand_still)
+    wait_until(lambda: run_to_end(request.operation).lease_owner == "another")
+    own = own_queue(installation)
+    assert own.topic_names() <= runtime.provider().admin().topics().keys()
+    assert (own.state, request.operation.state) == (QueueState.DELETING, OperationState.RUNNING)
 
 
 def test_a_tenants_people_neither_cancel_nor_pause_what_administrators_decide_on(installation) -> None:

@@ -12,7 +12,8 @@ from queueapi.actions.messages import plan_message, publish_message
 from queueapi.actions.pauses import pause_queue
 from queueapi.actions.queues import change_queue
 from queueapi.actions.tenants import change_tenant, create_tenant
-from queueapi.choices import Role
+from queueapi.choices import QueueState, Role
+from queueapi.errors import QueueNotActive
 from queueapi.models import Queue
 from queueapi.rest.short_way import Asked, answer_shortly
 from queuecore.errors import QueueOverloaded
@@ -81,6 +82,14 @@ def test_a_plan_tells_where_it_would_be_stored_and_why_it_would_wait(installatio
         assert f"telemetry.isolated.{installation.tenant.id}." in plan.changes[0].what
         assert "looked into" in plan.warnings[0]
     assert "isolated" not in many.changes[1].what
+
+
+def test_a_plan_of_many_refuses_a_queue_that_takes_no_messages(installation) -> None:
+    Queue.objects.filter(pk=installation.queue.pk).update(state=QueueState.DRAINING)
+    installation.queue.refresh_from_db()
+    for publish in (publish_batch, plan_batch):
+        with pytest.raises(QueueNotActive, match="is being drained and takes no more messages"):
+            publish(installation.queue, [message(installation.tenant)])
 
 
 def test_also_for_a_token_of_the_system_whichever_way_it_goes(installation, own) -> None:

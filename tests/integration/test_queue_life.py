@@ -10,12 +10,13 @@ from queueapi import backlog, runtime
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.messages import publish_message
 from queueapi.actions.operations import cancel_operation
-from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
+from queueapi.actions.pauses import pause_queue
+from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue, stop_consuming
 from queueapi.actions.queues import change_queue
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.backlog import messages_left
-from queueapi.choices import OperationState, QueueState
+from queueapi.choices import LetterState, OperationState, QueueState
 from queueapi.cluster.store import DatabaseStore
 from queueapi.errors import AlreadyFinal, InvalidInput, NotRemovable, NotReplayable, QueueNotActive
 from queueapi.models import AuditEntry, DeadLetter, LedgerEntry, Operation, Queue
@@ -30,10 +31,13 @@ from tests.integration.queue_kit import (
     new_queue,
     numbers_of,
     run_to_end,
+    run_until_final,
     run_until_told,
     stored,
 )
 from tests.integration.replay_kit import make_letters
+from tests.letters import make_letter
+from workers.operations import deletion, waiting
 from workers.operations.runner import run_operation
 
 OPERATOR = Actor("ada")
@@ -153,6 +157,14 @@ def test_a_drained_queue_takes_nothing_more_and_is_done_when_it_is_empty(install
     fill(queue, installation.tenant, 1)
     told = AuditEntry.objects.filter(object_id=str(queue.pk)).order_by("id").values_list("action", "actor_name")
     assert list(told) == [("create", "system"), ("drain", "ada"), ("activate", "ada")]
+
+
+def test_a_drain_that_waits_behind_a_pause_says_so(installation, monkeypatch) -> None:
+    monkeypatch.setattr(waiting, "_PATIENCE_S", 0)
+    fill(installation.queue, installation.tenant, 1)
+    pause_queue(OPERATOR, installation.queue, reason="looked into", partition=2)
+    operation = drain_queue(OPERATOR, installation.queue)
+    run_until_told(operation, "1 messages are still to be consumed, and paused is partition 2")
 
 
 def test_who_cancels_a_drain_has_the_queue_again(installation, monkeypatch) -> None:
@@ -329,6 +341,37 @@ def test_messages_that_come_after_all_are_consumed_before_anything_is_removed(in
     assert state_of(queue) == QueueState.DRAINING
     assert len(consume(queue)) == 1
     assert run_to_end(operation).state == OperationState.SUCCEEDED
+
+
+def test_a_replay_that_was_quicker_than_a_deletion_has_its_letters_handled(installation, monkeypatch) -> None:
+    queue, letter = new_queue(installation.tenant, "Own"), make_letter(installation.queue, tenant=installation.tenant)
+    monkeypatch.setattr(waiting, "_PATIENCE_S", 0)
+    replays = []
+
+    def stop_late(*args: object) -> bool:
+        if not replays:
+            replays.append(start_replay(SYSTEM, [letter.pk], target=queue))
+        return stop_consuming(*args)
+
+    monkeypatch.setattr(deletion, "stop_consuming", stop_late)
+    operation = delete_queue(SYSTEM, queue)
+    run_until_told(operation, "waits for the end of 1 replay into queue Own")
+    assert Queue.objects.get(pk=queue.pk).state == QueueState.DRAINING
+    assert run_until_final(replays[0].operation).state == OperationState.SUCCEEDED
+    assert len(consume(queue)) == 1
+    assert run_until_final(operation).state == OperationState.SUCCEEDED
+
+
+def test_no_replay_begins_into_a_queue_that_has_just_been_deleted(installation) -> None:
+    queue, letter = new_queue(installation.tenant, "Own"), make_letter(installation.queue, tenant=installation.tenant)
+    Queue.objects.filter(pk=queue.pk).update(state=QueueState.DELETING)
+    with pytest.raises(NotReplayable, match="which is deleting; name another target"):
+        start_replay(SYSTEM, [letter.pk], target=queue)
+    Queue.objects.filter(pk=queue.pk).delete()
+    with pytest.raises(NotReplayable, match="has just been deleted; name another target"):
+        start_replay(SYSTEM, [letter.pk], target=queue)
+    letter.refresh_from_db()
+    assert letter.state == LetterState.OPEN
 
 
 def test_who_changes_a_queue_that_somebody_has_deleted_hears_so(installation) -> None:

@@ -20,7 +20,7 @@ from queueapi.choices import LetterState, QueueState
 from queueapi.models import DeadLetter, Queue
 from queueapi.plans import all_groups
 from queueapi.queue_topics import topics_to_remove
-from queueapi.selectors.queue_plans import undecided_letters
+from queueapi.selectors.queue_plans import undecided_letters, why_replayed
 from queuecore.groups.lag import read_standings
 from queuecore.topics import ProviderPartition
 from workers.letters import INDEX_GROUP
@@ -56,18 +56,19 @@ class DeletionKind:
 
 def take_away(run: OperationRun, queue: Queue, step: Callable[[int], None]) -> bool:
     """All of a queue that nobody sends to any more: what is left is moved to its successor, if it has one. False where
-    messages have come after all: they are consumed first. `step` is told how far it is."""
+    messages have come after all, or a replay sends some: they are consumed first. `step` is told how far it is."""
     if queue.state == QueueState.DRAINING:
         _decide_letters(run, queue, is_stoppable=True)
         if not stop_consuming(run.operation, queue):
             raise Cancelled
         queue.refresh_from_db()
     _await_consumers(run, queue)
-    if queue.successor is not None:
-        QueueMover(run, queue, queue.successor, DELETION_STEPS).move()
-    elif messages_left(queue):
+    # No replay begins from here on; one that was quicker has its letters handled.
+    if why_replayed(queue) or (queue.successor is None and messages_left(queue)):
         consume_again(run.operation, queue)
         return False
+    if queue.successor is not None:
+        QueueMover(run, queue, queue.successor, DELETION_STEPS).move()
     _decide_letters(run, queue, is_stoppable=False)
     step(1)
     runtime.provider().admin().delete_topics(topics_to_remove(queue))
@@ -100,11 +101,13 @@ def _await_consumers(run: OperationRun, queue: Queue) -> None:
 
 
 def _decide_letters(run: OperationRun, queue: Queue, *, is_stoppable: bool) -> None:
-    """Until all letters are in the index, and somebody has decided on each."""
+    """Until all letters are in the index, somebody has decided on each, and no replay brings others'."""
     if run.operation.params.get("discard_letters"):
         wait_until_done(run, lambda: _not_indexed(queue), is_stoppable=is_stoppable)
         _discard(asker_of(run.operation), queue)
-    wait_until_done(run, lambda: _not_indexed(queue) or _undecided(queue), is_stoppable=is_stoppable)
+    wait_until_done(
+        run, lambda: _not_indexed(queue) or _undecided(queue) or why_replayed(queue), is_stoppable=is_stoppable
+    )
 
 
 def _not_indexed(queue: Queue) -> str:

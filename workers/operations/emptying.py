@@ -4,6 +4,7 @@ from queueapi.backlog import messages_left
 from queueapi.cluster.store import DatabaseStore
 from queueapi.models import Queue
 from queueapi.routing import publish_routing
+from queueapi.selectors.consumers import pauses_of
 from workers.operations.run import OperationRun
 from workers.operations.waiting import wait_until_done
 
@@ -27,9 +28,15 @@ def await_empty(run: OperationRun, queue: Queue, reserved: int = 0) -> None:
     def why_not_yet() -> str:
         left = messages_left(queue)
         note_left(run, left, reserved)
-        return f"{left:,} messages are still to be consumed" if left else ""
+        return f"{left:,} messages are still to be consumed{and_paused(queue)}" if left else ""
 
     wait_until_done(run, why_not_yet)
+
+
+def and_paused(queue: Queue) -> str:
+    """What of it stands still until a person says go on, for who is told what is waited for; empty: nothing."""
+    pauses = ", ".join(pause.what for pause in pauses_of(queue))
+    return f", and paused is {pauses}" if pauses else ""
 
 
 def note_left(run: OperationRun, left: int, reserved: int) -> None:

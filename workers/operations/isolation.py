@@ -21,7 +21,7 @@ from queueapi.choices import QueueState
 from queueapi.models import IsolationRequest, Queue
 from queueapi.queue_topics import message_specs
 from queueapi.selectors.isolation import shared_twin
-from workers.operations.emptying import await_producers
+from workers.operations.emptying import and_paused, await_producers
 from workers.operations.run import Cancelled, OperationRun
 from workers.operations.waiting import trying_again, wait_until_done
 
@@ -80,7 +80,7 @@ def _await_cut(run: OperationRun, shared: Queue, cut: dict[int, int]) -> None:
     def why_not_yet() -> str:
         left = messages_before(shared, cut)
         told = f"{left:,} messages are still to be consumed in queue {shared.name} that may be before the tenant's own"
-        return told if left else ""
+        return f"{told}{and_paused(shared)}" if left else ""
 
     wait_until_done(run, why_not_yet, is_stoppable=False)
 

@@ -16,11 +16,10 @@ from queueapi.actions.queue_ends import asker_of
 from queueapi.backlog import messages_left
 from queueapi.choices import IsolationState, QueueState
 from queueapi.models import IsolationRequest, Queue
-from queueapi.selectors.consumers import pauses_of
 from queueapi.selectors.isolation import unheld
 from queueapi.selectors.queue_plans import why_not_returning
 from workers.operations.deletion import take_away
-from workers.operations.emptying import await_producers
+from workers.operations.emptying import and_paused, await_producers
 from workers.operations.run import Cancelled, OperationRun
 from workers.operations.waiting import trying_again, wait_until_done
 
@@ -90,15 +89,13 @@ def _hand_over(run: OperationRun) -> None:
 
 def _any(queue: Queue) -> str:
     left = messages_left(queue)
-    if not left:
-        return ""
-    paused = f", and paused is {pause.what}" if (pause := pauses_of(queue).first()) else ""
-    return f"{left:,} messages are still to be consumed in the tenant's queue {queue.name}{paused}"
+    told = f"{left:,} messages are still to be consumed in the tenant's queue {queue.name}"
+    return f"{told}{and_paused(queue)}" if left else ""
 
 
 def _remove(run: OperationRun) -> None:
     while queues := _queues(run):
-        if take_away(run, queues[0], lambda _: run.check_lease()):
+        if take_away(run, queues[0], lambda _: run.check_held()):
             run.note(run.operation.total - len(queues) + 1)
 
 
