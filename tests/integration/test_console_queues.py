@@ -1,5 +1,6 @@
 """A queue's page: how it is consumed, who consumes it, and pausing it."""
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -191,7 +192,7 @@ def test_the_overview_tells_of_pauses_and_of_consumers_in_trouble(browser, queue
     pause_queue(SYSTEM, queue, partition=1, reason="too many dead letters")
     shown = browser.get(reverse("overview")).content.decode()
     assert "Main: the consumer of partition 0 has been standing still for 3 min: the disk is full." in shown
-    assert "Main: partition 1 was paused by system 0 s ago: too many dead letters." in shown
+    assert re.search(r"Main: partition 1 was paused by system \d+ s ago: too many dead letters\.", shown)
 
 
 def test_strangers_pause_nothing(client, queue) -> None:
