@@ -1,13 +1,14 @@
 """Alert rules with what came of them, and what they measure now."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from django.db.models import FloatField, Max, OuterRef, QuerySet, Subquery
 
 from queueapi.alerting.matching import RuleBook
-from queueapi.alerting.values import Observation
+from queueapi.alerting.values import Observation, Rule
 from queueapi.choices import AlertState
 from queueapi.models import Alert, AlertBreach, AlertRule
 from queueapi.selectors.alert_figures import figures_for
@@ -49,14 +50,20 @@ def rules_for_lists() -> QuerySet[AlertRule]:
 
 def measures_of(rule: AlertRule, now: datetime) -> Measures:
     """Of what it holds for, or would if it were on: narrower rules take what is theirs."""
-    figures = figures_for([rule.metric_choice], now)[rule.metric_choice]
-    rivals = AlertRule.objects.filter(metric=rule.metric).prefetch_related("channels", "escalation_channels")
-    book = RuleBook(replace(rival.plain, enabled=True) for rival in rivals)
+    metric = rule.metric_choice
+    figures, book = figures_for([metric], now)[metric], RuleBook(_rivals(rule))
     own = [
         one
         for one in figures.observations.values()
-        if any(held.id == rule.id for held in book.holding(rule.metric_choice, one.subject))
+        if any(held.id == rule.id for held in book.holding(metric, one.subject))
     ]
     worst = sorted(own, key=lambda one: (not one.is_known, -one.value, one.subject.name))
     exceeding = sum(one.is_known and one.value > rule.threshold for one in own)
     return Measures(figures.as_of, worst[:MEASURES_SHOWN], len(own), exceeding)
+
+
+def _rivals(rule: AlertRule) -> Iterator[Rule]:
+    """All rules of its metric, as far as it matters what each is for: as if they were on, and told nobody."""
+    metric, scopes = rule.metric_choice, AlertRule.objects.filter(metric=rule.metric).order_by()
+    for pk, tenant_id, queue_id, topic in scopes.values_list("id", "tenant_id", "queue_id", "request_topic"):
+        yield Rule(pk, metric, 0, 0, tenant_id=tenant_id, queue_id=queue_id, request_topic=topic)

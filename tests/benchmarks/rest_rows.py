@@ -29,13 +29,13 @@ WRITTEN: Final = 1_000
 # Of usage.
 DAYS: Final = 90
 
-_MADE: Final = "made"
+MADE: Final = "made"
 
 
 def installation(folder: Path, scale: float) -> Path:
     """The data folder of one of this size; one that was made by an older version of this code is made anew."""
     data, version = folder / f"rest-{scale:g}", _version()
-    made = data / _MADE
+    made = data / MADE
     if not made.exists() or made.read_text() != version:
         shutil.rmtree(data, ignore_errors=True)
         run_together([partial(_making, data, scale)])
