@@ -4,6 +4,7 @@ rows is theirs to see."""
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeGuard, TypeVar
+from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
@@ -11,6 +12,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -110,4 +112,13 @@ def _to_sign_in(request: HttpRequest) -> HttpResponseBase:
     htmx = getattr(request, "htmx", None)
     if htmx:
         return HttpResponseClientRedirect(redirect_to_login(htmx.current_url_abs_path or reverse("overview")).url)
-    return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("overview"))
+    return redirect_to_login(request.get_full_path() if request.method == "GET" else _page_of_form(request))
+
+
+def _page_of_form(request: HttpRequest) -> str:
+    """Where what was sent had been typed, as far as the browser tells: it is there again after signing in."""
+    came_from = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure()):
+        return reverse("overview")
+    page = urlsplit(came_from)
+    return urlunsplit(("", "", page.path, page.query, ""))

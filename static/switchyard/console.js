@@ -1,4 +1,5 @@
-// What the pages need beyond HTML and htmx: theme, shortcuts, selection, and live parts that stay calm.
+// What the pages need beyond HTML and htmx: theme, shortcuts, selection, forms that keep what was typed, and live parts
+// that stay calm.
 "use strict";
 
 const find = (selector, within = document) => within.querySelector(selector);
@@ -145,6 +146,48 @@ function setUpCopying(button) {
   });
 }
 
+// --- What was typed outlives the session -----------------------------------------------------------
+// Whoever sends a form and finds the session over signs in, comes back, and finds it as it was. It is kept in this tab
+// until the next page, for the same person alone, and without what is secret.
+
+const TYPED = "switchyard-typed";
+const whoIsHere = () => find(".who span")?.textContent ?? "";
+const formsHere = () => findAll("form[method=post]:not(.who)");
+const isKept = (field) => field.name && field.name !== "csrfmiddlewaretoken" && !["password", "file", "submit"].includes(field.type);
+
+function keepTyped(event) {
+  const form = event.target;
+  if (!formsHere().includes(form)) return;
+  const fields = [...form.elements].filter(isKept).map((field) => [field.name, field.value, Boolean(field.checked)]);
+  const typed = { page: location.pathname, who: whoIsHere(), form: formsHere().indexOf(form), action: form.action, fields };
+  try { sessionStorage.setItem(TYPED, JSON.stringify(typed)); }
+  catch { sessionStorage.removeItem(TYPED); } // more than a tab may keep
+}
+
+function restoreField(form, name, value, checked) {
+  const fields = [...form.elements].filter((field) => field.name === name && isKept(field));
+  const choice = fields.find((field) => ["checkbox", "radio"].includes(field.type) && field.value === value);
+  if (choice) choice.checked = checked;
+  else if (fields.length === 1) fields[0].value = value;
+}
+
+function restoreTyped() {
+  const typed = JSON.parse(sessionStorage.getItem(TYPED) ?? "null");
+  sessionStorage.removeItem(TYPED);
+  const cameFrom = document.referrer && new URL(document.referrer);
+  if (!typed || !cameFrom || cameFrom.origin !== location.origin || !cameFrom.pathname.endsWith("/login/")) return;
+  const form = formsHere()[typed.form];
+  if (typed.page !== location.pathname || typed.who !== whoIsHere() || form?.action !== typed.action) return;
+  typed.fields.forEach((field) => restoreField(form, ...field));
+  form.dispatchEvent(new Event("change"));
+  find("#typed").hidden = false;
+}
+
+function setUpTyped() {
+  document.addEventListener("submit", keepTyped);
+  if (find(".who")) restoreTyped(); // who signs in is not back yet
+}
+
 // --- Ages: they go on counting, so that an old figure never looks fresh -------------------------
 
 const firstSeen = new WeakMap();
@@ -229,5 +272,6 @@ showWhereWeAre();
 setUpLive();
 findAll("[data-selection]").forEach(setUpSelection);
 findAll("[data-copy]").forEach(setUpCopying);
+setUpTyped();
 countAges();
 setInterval(countAges, 1000);

@@ -100,6 +100,27 @@ def test_a_session_that_is_over_leads_back_to_where_one_was(page: Page, demo: Ru
     page.wait_for_url("/queues/?q=core")
 
 
+def test_what_was_typed_is_there_again_after_a_session_was_over(page: Page, demo: RunningSystem, queue: str) -> None:
+    page.goto(f"{queue}change/")
+    page.context.clear_cookies(name="switchyard_session")
+    page.get_by_role("radio", name=re.compile("^RETRY_ALL ")).check()
+    change(page, "Messages side by side", "11")
+    page.wait_for_url(re.compile("/login/"))
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill(demo.password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{queue}change/")
+    notice = page.get_by_text("What you had typed is here again")
+    expect(notice).to_be_visible()
+    expect(page.get_by_label("Messages side by side")).to_have_value("11")
+    expect(page.get_by_role("radio", name=re.compile("^RETRY_ALL "))).to_be_checked()
+    page.get_by_role("button", name="Show the plan").click()
+    expect(page.locator("#plan")).to_contain_text("11")
+    expect(notice).to_be_hidden()
+    page.reload()
+    expect(notice).to_be_hidden()
+
+
 def test_a_lost_connection_is_told_and_forgotten_when_it_is_back(browser: Browser, demo: RunningSystem) -> None:
     page = another(browser, demo)
     page.goto("/queues/")

@@ -175,6 +175,19 @@ def test_a_live_part_whose_session_is_over_takes_the_page_to_sign_in(client: Cli
     assert response.headers["HX-Redirect"] == "/login/?next=/queues/"
 
 
+@pytest.mark.parametrize(
+    ("came_from", "leads_to"),
+    [
+        ("http://testserver/queues/create/?tenant=acme", "/queues/create/%3Ftenant%3Dacme"),
+        ("http://elsewhere.example.org/queues/", "/"),
+        ("", "/"),
+    ],
+)
+def test_who_sends_a_form_after_the_session_comes_back_to_it(client, came_from, leads_to) -> None:
+    response = client.post(reverse("create_queue"), {"name": "typed"}, headers={"Referer": came_from})
+    assert response.headers["Location"] == f"/login/?next={leads_to}"
+
+
 def test_signing_in_and_out(client: Client) -> None:
     User.objects.create_user("ada", password="correct horse", is_staff=True)
 
