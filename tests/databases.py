@@ -4,12 +4,13 @@ PostgreSQL (see `tests.environment`)."""
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import dj_database_url
 import pytest
 from django.core.management import call_command
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.test.utils import CaptureQueriesContext
 
 from queueapi.cluster.databases import APP as CLUSTER
 from queuecore.testing.services import PostgresService
@@ -28,6 +29,16 @@ def on_database(url: str) -> Iterator[None]:
         if cluster is not None:
             connections.settings[CLUSTER] = cluster
         _replace_default(before)
+
+
+@contextmanager
+def all_queries() -> Iterator[list[str]]:
+    """Filled at the end with what was asked, of all databases that there are."""
+    asked: list[str] = []
+    with ExitStack() as stack:
+        contexts = [stack.enter_context(CaptureQueriesContext(one)) for one in connections.all()]
+        yield asked
+    asked += [query["sql"] for context in contexts for query in context.captured_queries]
 
 
 @pytest.fixture(scope="session")

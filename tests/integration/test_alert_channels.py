@@ -260,8 +260,15 @@ class TestHistory:
     @staticmethod
     def plan(sql: str) -> str:
         with connection.cursor() as cursor:
-            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
+            if connection.vendor == "postgresql":
+                # Of a table with few rows it reads all, whatever indexes there are.
+                cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
+            cursor.execute(f"EXPLAIN {'' if connection.vendor == 'postgresql' else 'QUERY PLAN '}{sql}")
             return "; ".join(row[-1] for row in cursor.fetchall())
+
+    @staticmethod
+    def sorts(plan: str) -> bool:
+        return "TEMP B-TREE" in plan or "Sort " in plan
 
     @pytest.mark.parametrize(
         ("rows", "index"),
@@ -272,9 +279,11 @@ class TestHistory:
         ],
     )
     def test_what_is_looked_for_has_an_index(self, queue, rows, index) -> None:
-        found = rows(make_channel()).values("pk").explain()
+        with CaptureQueriesContext(connection) as asked:
+            list(rows(make_channel()).values("pk"))
+        found = self.plan(asked[-1]["sql"])
         assert f"_{index} " in found
-        assert "TEMP B-TREE" not in found
+        assert not self.sorts(found)
 
     def test_a_page_counts_what_it_shows(self, queue) -> None:
         channel = make_channel()
@@ -285,7 +294,7 @@ class TestHistory:
             page = api_of(person("root", Role.OPERATOR)).get(f"/api/v1/alert-channels/{channel.id}/deliveries").json()
         assert [row["notices"] for row in page["results"]] == [3, 0]
         [sql] = [query["sql"] for query in asked if "notice_count" in query["sql"]]
-        assert "TEMP B-TREE" not in self.plan(sql), "neither grouped nor sorted: the page alone is read"
+        assert not self.sorts(self.plan(sql)), "neither grouped nor sorted: the page alone is read"
 
     def test_old_deliveries_go_a_part_at_a_time(self, db) -> None:
         channel = make_channel()

@@ -1,11 +1,8 @@
 """What rules look at, as it is read from the summaries."""
 
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connections
-from django.test.utils import CaptureQueriesContext
 
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
@@ -24,12 +21,13 @@ from queueapi.models import (
 )
 from queueapi.models.pause import SYSTEM_ACTOR
 from queueapi.selectors.alert_figures import figures_for
+from tests.databases import all_queries
 from tests.letters import make_letters
 
 NOW = datetime(2026, 3, 14, 9, 15, tzinfo=UTC)
 FRESH = NOW - timedelta(seconds=5)
 
-pytestmark = pytest.mark.django_db(databases=["default", "cluster"])
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -233,8 +231,7 @@ def test_it_asks_as_often_however_many_queues_there_are() -> None:
     for count in (2, 9):
         for number in range(count):
             _lag(_queue(f"Q{count}-{number}", ensure_system_tenant()), 0, 5, status=LagStatus.STOP)
-        with ExitStack() as stack:
-            contexts = [stack.enter_context(CaptureQueriesContext(connections[alias])) for alias in connections]
+        with all_queries() as queries:
             figures_for(list(AlertMetric), NOW)
-        asked.append(sum(len(context) for context in contexts))
+        asked.append(len(queries))
     assert asked[0] == asked[1]

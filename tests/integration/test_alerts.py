@@ -41,7 +41,7 @@ from tests.people import api_of, person
 NOW = datetime(2026, 3, 14, 9, 15, tzinfo=UTC)
 ADA = Actor("ada")
 
-pytestmark = pytest.mark.django_db(databases=["default", "cluster"])
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from tests.alerts import make_alert, make_channel, make_rule, make_silence
 from tests.integration.web_receiver import Receiver, answer
 from tests.people import person
 
-pytestmark = pytest.mark.django_db(databases=["default", "cluster"])
+pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script>"
 MOST_QUERIES = 13

@@ -20,7 +20,7 @@ from queueapi.choices import Role
 from queueapi.models import Account, ApiToken, AuditEntry, Tenant
 from tests.people import PASSWORD, bearer, person, token_of
 
-pytestmark = pytest.mark.django_db(databases=["default", "cluster"])
+pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script>"
 MOST_QUERIES = 13

@@ -1,14 +1,11 @@
 """Lists ask the database as often for many rows as for few, and never more often than ten times."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 from uuid import uuid4
 
 import pytest
-from django.db import connections
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from queueapi import runtime
@@ -37,6 +34,7 @@ from queueapi.models import (
 from queuecore.providers.base import TopicSpec
 from tests.alerts import make_alert, make_channel, make_rule, make_silence
 from tests.cluster_kit import FakeCluster, partitions_named
+from tests.databases import all_queries
 from tests.integration.replay_kit import ran
 from tests.letters import make_letter, make_letters
 from tests.people import person, token_of
@@ -252,8 +250,7 @@ def test_a_page_asks_as_often_however_many_rows_there_are(admin_api, installatio
 
 def _asked(page: Caller) -> tuple[list[object] | dict[str, list[object]], list[str]]:
     """What it answers with, and all that it asked, of either database."""
-    with ExitStack() as stack:
-        contexts = [stack.enter_context(CaptureQueriesContext(connections[alias])) for alias in connections]
+    with all_queries() as asked:
         answer = page()
     assert answer.status_code == 200, answer.content
-    return answer.json(), [query["sql"] for context in contexts for query in context.captured_queries]
+    return answer.json(), asked
