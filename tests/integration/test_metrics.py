@@ -121,7 +121,8 @@ def test_it_asks_once_however_many_partitions_there_are(api, world) -> None:
     few = _asked(api)
     for number in range(2, 6):
         lag(world.shared, number)
-    assert _asked(api) == few
+    # PostgreSQL reads by cursors, each with a name of its own.
+    assert len(_asked(api)) == len(few)
     assert sum("lagcurrent" in query for query in few) == 1
 
 
