@@ -65,9 +65,9 @@ format: $(BIN)/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(BIN)/.bench $(installed-for-$(NAME)) ## measure one group beside its peers: make bench NAME=log
+bench: $(BIN)/.bench $(installed-for-$(NAME)) ## measure one group beside its peers: make bench NAME=log, a part of it by ONLY=acks
 	@scripts/require --optional $(or $(needs-of-$(NAME)),redis)
-	$(BIN)/python -m tests.benchmarks $(NAME)
+	$(BIN)/python -m tests.benchmarks $(NAME) $(if $(ONLY),--only "$(ONLY)")
 
 reference: $(BIN)/.dev ## make the generated documentation
 	SWITCHYARD_DATA_DIR=var/lint $(BIN)/python manage.py settings_reference > docs/reference/settings.md

@@ -24,6 +24,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rounds", type=_positive, default=DEFAULT_ROUNDS, help="how often each is measured (default: %(default)s)"
     )
+    parser.add_argument("--only", default="", help="measure only those with this in their names, for a quick look")
     parser.add_argument(
         "--output",
         type=Path,
@@ -34,17 +35,19 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def run_group(open_group: OpenGroup, rounds: int, output: Path) -> list[Comparison]:
-    """Every benchmark of the group, its data on the same disk as the results, and removed afterwards."""
+def run_group(open_group: OpenGroup, rounds: int, output: Path, only: str = "") -> list[Comparison]:
+    """Every benchmark of the group that has this in its name. Their data are on the same disk as the results, and
+    removed afterwards."""
     output.mkdir(parents=True, exist_ok=True)
     comparisons: list[Comparison] = []
     with (
         tempfile.TemporaryDirectory(dir=output, prefix="data-") as scratch,
         open_group(Path(scratch, "services")) as benchmarks,
     ):
-        for number, benchmark in enumerate(benchmarks):
+        chosen = [one for one in benchmarks if only in one.subject.name]
+        for number, benchmark in enumerate(chosen):
             found = run_benchmark(benchmark, rounds, Path(scratch, str(number)))
-            print(f"{number + 1} of {len(benchmarks)}: {line(found)}", file=sys.stderr)
+            print(f"{number + 1} of {len(chosen)}: {line(found)}", file=sys.stderr)
             comparisons += found
     return comparisons
 
@@ -58,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
     for name, open_group in groups.items():
-        comparisons = run_group(open_group, options.rounds, options.output)
+        comparisons = run_group(open_group, options.rounds, options.output, options.only)
         path = options.output / f"{name}.json"
         write_json(path, comparisons)
         print(f"{name}, median of {options.rounds} rounds\n\n{table(comparisons)}\n\nwritten to {path}")

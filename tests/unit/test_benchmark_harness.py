@@ -201,6 +201,14 @@ def test_the_command_prints_a_table_and_writes_the_file(
     assert told.err == "1 of 1: ours: 6 messages/s (≥ 10); theirs 3\n"
 
 
+def test_a_part_of_a_group_is_measured_by_its_name(tmp_path: Path) -> None:
+    @contextmanager
+    def group(_folder: Path) -> Iterator[list[Benchmark]]:
+        yield [Benchmark(scripted(name, [6]), (scripted("theirs", [3]),), "messages/s", 10.0) for name in "ab"]
+
+    assert [one.benchmark.subject.name for one in run_group(group, 1, tmp_path, only="b")] == ["b"]
+
+
 def test_services_of_a_group_stop_when_a_measurement_fails(tmp_path: Path) -> None:
     stopped: list[bool] = []
 
