@@ -147,7 +147,7 @@ function setUpCopying(button) {
 }
 
 // --- What was typed outlives the session -----------------------------------------------------------
-// Whoever sends a form and finds the session over signs in, comes back, and finds it as it was. It is kept in this tab
+// Whoever fills in a form and finds the session over signs in, comes back, and finds it as it was. It is kept in this tab
 // until the next page, for the same person alone, and without what is secret.
 
 const TYPED = "switchyard-typed";
@@ -155,8 +155,9 @@ const whoIsHere = () => find(".who span")?.textContent ?? "";
 const formsHere = () => findAll("form[method=post]:not(.who)");
 const isKept = (field) => field.name && field.name !== "csrfmiddlewaretoken" && !["password", "file", "submit"].includes(field.type);
 
-function keepTyped(event) {
-  const form = event.target;
+let edited = null; // the form that was last typed in
+
+function keepTyped(form) {
   if (!formsHere().includes(form)) return;
   const fields = [...form.elements].filter(isKept).map((field) => [field.name, field.value, Boolean(field.checked)]);
   const typed = { page: location.pathname, who: whoIsHere(), form: formsHere().indexOf(form), action: form.action, fields };
@@ -184,8 +185,14 @@ function restoreTyped() {
 }
 
 function setUpTyped() {
-  document.addEventListener("submit", keepTyped);
-  if (find(".who")) restoreTyped(); // who signs in is not back yet
+  if (!find(".who")) return; // whoever signs in is not back yet
+  restoreTyped();
+  document.addEventListener("submit", (event) => keepTyped(event.target));
+  document.addEventListener("input", (event) => { edited = event.target.form; });
+  // A part of the page that finds the session over takes the whole page along.
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    if (event.detail.xhr.getResponseHeader("HX-Redirect")) keepTyped(edited);
+  });
 }
 
 // --- Ages: they go on counting, so that an old figure never looks fresh -------------------------
