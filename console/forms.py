@@ -93,7 +93,7 @@ class PauseForm(forms.Form):
         what.choices = [
             _WHOLE_QUEUE,
             ("One tenant's messages", [(key, tenant.name) for key, tenant in self._tenants.items()]),
-            ("One partition", [(str(number), f"Partition {number}") for number in range(queue.partitions)]),
+            ("One partition", [(str(number), f"Partition {number}") for number in queue.partition_numbers]),
         ]
 
     @property

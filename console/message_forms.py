@@ -55,7 +55,7 @@ class MessageForm(forms.Form):
         super().__init__(*args, **kwargs)
         partition = self.fields["partition"]
         assert isinstance(partition, forms.TypedChoiceField)  # noqa: S101 (for the type checker)
-        partition.choices = [("", "All"), *((number, str(number)) for number in range(queue.partitions))]
+        partition.choices = [("", "All"), *((number, str(number)) for number in queue.partition_numbers)]
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data

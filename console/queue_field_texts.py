@@ -37,7 +37,7 @@ HELP: Final = {
     "name": "Letters, digits, '.', '_' or '-'. It never changes.",
     "topic": "What it is called at the provider, without the partition. It never changes.",
     "service_type": "Which services consume it.",
-    "partitions": "As many as services are to share it at once, or more. It never changes.",
+    "partitions": "As many as services are to share it at once, or more. Another number later is a resize.",
     "handler": "The code that each message is given to.",
     "handler_options": "JSON. What is hidden stays as it is; enter a secret anew to change it.",
     "delivery": "What holds when a host dies while it handles messages.",

@@ -8,6 +8,7 @@ from django.db.models import Q
 from queueapi.actions.pauses import LONGEST_REASON
 from queueapi.choices import QueueState
 from queueapi.models import Queue
+from queueapi.models.queue import MOST_PARTITIONS
 from queuecore.topics import SYSTEM_TENANT
 
 
@@ -27,6 +28,19 @@ class DrainForm(forms.Form):
     def __init__(self, queue: Queue, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _offer(self.fields["to"], queue)
+
+
+class ResizeForm(forms.Form):
+    partitions = forms.IntegerField(
+        min_value=1,
+        max_value=MOST_PARTITIONS,
+        help_text="As many as services are to share it at once, or more.",
+        widget=forms.NumberInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, queue: Queue, data: Any) -> None:
+        """As it is, until something is chosen."""
+        super().__init__(data if "partitions" in data else {"partitions": queue.partitions})
 
 
 class DeletionForm(forms.Form):

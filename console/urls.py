@@ -100,6 +100,7 @@ urlpatterns = [
     ),
     page("queues/<uuid:pk>/change/", queue_editing.change, "change_queue", Resource.QUEUES, (WRITE, Resource.QUEUES)),
     page("queues/<uuid:pk>/heat/", queue_heat.show_heat, "queue_heat", Resource.QUEUES),
+    page("queues/<uuid:pk>/resize/", queue_life.resize, "resize_queue", Resource.QUEUES, (WRITE, Resource.QUEUES)),
     page("queues/<uuid:pk>/drain/", queue_life.drain, "drain_queue", Resource.QUEUES),
     page("queues/<uuid:pk>/activate/", queue_life.activate, "activate_queue", Resource.QUEUES),
     page("queues/<uuid:pk>/delete/", queue_life.delete, "delete_queue", Resource.QUEUES, (WRITE, Resource.QUEUES)),

@@ -31,7 +31,7 @@ def _only(partition: int | None, epochs: Mapping[int, int]) -> Mapping[int, int]
 
 def other_groups(queue: Queue) -> list[str]:
     """The groups that would read the queue if its consumers were divided the other way."""
-    others = [None] if queue.consumer_per_partition else range(queue.partitions)
+    others = [None] if queue.consumer_per_partition else queue.partition_numbers
     return [_group(queue, partition) for partition in others]
 
 
@@ -42,7 +42,7 @@ def whole_queue_group(queue: Queue) -> str:
 
 def all_groups(queue: Queue) -> list[str]:
     """Every group that reads the queue, or has read it when its consumers were divided the other way."""
-    return [_group(queue, partition) for partition in (None, *range(queue.partitions))]
+    return [_group(queue, partition) for partition in (None, *queue.partition_numbers)]
 
 
 def _group(queue: Queue, partition: int | None) -> str:
@@ -91,6 +91,7 @@ def _letters(queue: Queue) -> DeadLetterPolicy:
     return DeadLetterPolicy(
         enabled=queue.dlq_enabled,
         topic=queue.dlq_topic,
+        partitions=queue.letter_partitions or 0,
         max_ratio=queue.dlq_max_ratio,
         max_count=queue.dlq_max_count,
         window_s=queue.dlq_window_s,

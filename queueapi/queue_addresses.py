@@ -215,8 +215,8 @@ def _tenant_of(message: QueueMessage) -> tuple[UUID, ...]:
 
 
 def _infos(key: QueueKey, queue: RoutedQueue) -> Partitions:
-    numbers = range(queue.partitions)
-    return tuple(TopicPartitionInfo(queue.topic, one, key.tenant, queue.use_internal_partition) for one in numbers)
+    inside = queue.use_internal_partition
+    return tuple(TopicPartitionInfo(queue.topic, one, key.tenant, inside) for one in queue.numbers)
 
 
 def _unknown(queue: str, names: list[str]) -> UnknownQueue:

@@ -31,7 +31,7 @@ def topics_of(queue: Queue) -> Iterator[TopicSpec]:
     """Of its messages, letters and state, as they are to be created."""
     copies = queue.replication_factor
     yield from message_specs(queue)
-    yield TopicSpec(queue.letter_topic, queue.partitions, LETTER_RETENTION_MS, replication_factor=copies)
+    yield TopicSpec(queue.letter_topic, queue.letter_topic_partitions, LETTER_RETENTION_MS, replication_factor=copies)
     for name in queue.state_topic_names():
         yield TopicSpec(name, retention_ms=FOR_EVER, cleanup="compact", replication_factor=copies)
 

@@ -63,8 +63,8 @@ class Route:
                 named = [info for info in infos if info.full_topic_name == topic]
                 if len(named) == 1:
                     return named[0]
-            elif partition < len(infos):
-                return infos[partition]
+            elif (at := partition - (infos[0].partition or 0)) in range(len(infos)):
+                return infos[at]
         return infos[partition % len(infos) if key is None else abs(self._addresses.hash(key)) % len(infos)]
 
     def _own(self, queue_id: UUID) -> Partitions:
@@ -77,7 +77,7 @@ class Route:
             return self._addresses.partitions(queue.tenant_id, queue.name)
         except UnknownQueue:
             # One that no routing version can hold has its letters, and its topics, all the same.
-            return tuple(queue.partition_infos())
+            return tuple(map(queue.partition_info, queue.routed_numbers))
 
 
 class LetterSender:

@@ -10,6 +10,7 @@ from queueapi.choices import ROUTED_QUEUE_STATES
 from queueapi.cluster.store import DatabaseStore
 from queueapi.config import config
 from queueapi.models import Queue
+from queueapi.models.queue import PARTITION_FIELDS
 from queuecore.errors import ConfigurationError, QueueError, StoreUnavailable
 from queuecore.routing import QueueKey, RoutedQueue, RoutingTable
 from queuecore.topics import SYSTEM_TENANT, ServiceType
@@ -63,7 +64,7 @@ def check_routable(queue: Queue) -> None:
 def _all_queues() -> Iterable[Queue]:
     """Those that take messages."""
     rows = Queue.objects.filter(state__in=ROUTED_QUEUE_STATES).only(
-        "id", "tenant", "name", "topic", "service_type", "partitions"
+        "id", "tenant", "name", "topic", "service_type", *PARTITION_FIELDS
     )
     return rows.order_by("created_at", "id")
 
@@ -71,7 +72,7 @@ def _all_queues() -> Iterable[Queue]:
 def _entry(queue: Queue) -> _Entry:
     """A queue's topic is what it is called: the settings' prefix and inner partitions are for queues of programs."""
     key = QueueKey(ServiceType.of(queue.service_type), queue.name, queue.tenant_id)
-    return key, RoutedQueue(queue.topic, queue.partitions)
+    return key, RoutedQueue(queue.topic, queue.partitions, first_partition=queue.first_partition)
 
 
 def _table(entries: Iterable[_Entry]) -> RoutingTable:

@@ -55,16 +55,27 @@ class QueueKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoutedQueue:
-    """A queue as far as sending goes. `topic` has its prefix."""
+    """A queue as far as sending goes. `topic` has its prefix. Its partitions are numbered from `first_partition` on: a
+    queue that got another number of them has new ones, and no number that ever meant another."""
 
     topic: str
     partitions: int
     duplicate_to_all_partitions: bool = False
     use_internal_partition: bool = False
+    first_partition: int = 0
 
     def __post_init__(self) -> None:
         check_base_topic(self.topic)
         check_partitions(self.topic, self.partitions)
+        if self.first_partition < 0:
+            raise ConfigurationError(
+                f"topic {self.topic!r}: there is no partition {self.first_partition}; count from 0"
+            )
+
+    @property
+    def numbers(self) -> range:
+        """Of its partitions."""
+        return range(self.first_partition, self.first_partition + self.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,14 +262,14 @@ def _provider_topics(key: QueueKey, queue: RoutedQueue) -> Iterator[str]:
     if queue.use_internal_partition:
         yield name
     else:
-        yield from (f"{name}.{number}" for number in range(queue.partitions))
+        yield from (f"{name}.{number}" for number in queue.numbers)
 
 
 def _infos(
     key: QueueKey, queue: RoutedQueue, owned: Mapping[QueueKey, Collection[int]] | None
 ) -> tuple[TopicPartitionInfo, ...]:
-    mine = range(queue.partitions) if owned is None else owned.get(key, ())
+    mine = queue.numbers if owned is None else owned.get(key, ())
     return tuple(
         TopicPartitionInfo(queue.topic, number, key.tenant, queue.use_internal_partition, number in mine)
-        for number in range(queue.partitions)
+        for number in queue.numbers
     )

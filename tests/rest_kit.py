@@ -387,6 +387,7 @@ TABLE: Final[Mapping[str, Call]] = {
     "POST /queues/{queue}/messages": Call(lambda world: "/queues/telemetry/messages", lambda world: world.message),
     "DELETE /queues/{queue}": Call(lambda world: "/queues/telemetry"),
     "POST /queues/{queue}/drain": Call(lambda world: "/queues/telemetry/drain", _with()),
+    "POST /queues/{queue}/resize": Call(lambda world: "/queues/telemetry/resize", _with(partitions=7)),
     "POST /queues/{queue}/activate": Call(lambda world: f"/queues/{world.drained_queue.name}/activate"),
     "POST /queues/{queue}/pause": Call(lambda world: "/queues/telemetry/pause", _with(reason="too noisy")),
     "POST /queues/{queue}/resume": Call(lambda world: f"/queues/{world.paused_queue.name}/resume", _with()),

@@ -14,6 +14,7 @@ from queueapi.choices import CONSUMED_QUEUE_STATES
 from queueapi.cluster.store import DatabaseStore
 from queueapi.config import config
 from queueapi.models import Queue
+from queueapi.models.queue import PARTITION_FIELDS
 from queuecore.cluster.agent import AgentListener, ClusterAgent
 from queuecore.cluster.coordinator import Coordinator
 from queuecore.cluster.services import ClusterPartition
@@ -66,7 +67,7 @@ class KnownPartitions:
         return self._known
 
 
-_FIELDS: Final = ("topic", "partitions", "tenant_id", "service_type", "name", "label")
+_FIELDS: Final = ("topic", *PARTITION_FIELDS, "tenant_id", "service_type", "name", "label")
 # Of its tenant's profile, where the queue is not the system's.
 _PROFILE_FIELDS: Final = ("tenant__profile_id", "tenant__profile__label")
 
@@ -83,7 +84,7 @@ def _partitions(rows: Iterable[tuple[Any, ...]]) -> list[ClusterPartition]:
             continue
         asked = ("", queue.label) if queue.only_tenant_id is None else (str(profile), queue.label or label)
         found += (
-            ClusterPartition(str(info), kind, queue.name, info.partition or 0, queue.tenant_id, *asked)
-            for info in queue.partition_infos()
+            ClusterPartition(str(queue.partition_info(number)), kind, queue.name, number, queue.tenant_id, *asked)
+            for number in queue.consumed_numbers
         )
     return found

@@ -1,4 +1,4 @@
-"""Drain and delete a queue: first the plan; with `confirm`, the change. And take a drain back."""
+"""Resize, drain and delete a queue: first the plan; with `confirm`, the change. And take a drain back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,16 +12,18 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
-from console.queue_forms import DeletionForm, DrainForm
+from console.queue_forms import DeletionForm, DrainForm, ResizeForm
 from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
+from queueapi.actions.resizing import resize_queue
 from queueapi.errors import ActionError
 from queueapi.models import Operation, Queue
 from queueapi.selectors.queue_plans import QueuePlan, plan_deletion, plan_drain
+from queueapi.selectors.resize_plans import plan_resize
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """One way for a queue to end. What its form asks is what plan and act want to know."""
+class Turn:
+    """One turn that a queue's life may take. What its form asks is what plan and act want to know."""
 
     verb: str
     form: Callable[..., Form]
@@ -30,14 +32,22 @@ class Ending:
     consequence: str
 
 
-DRAIN: Final = Ending(
+RESIZE: Final = Turn(
+    "Resize",
+    ResizeForm,
+    plan_resize,
+    resize_queue,
+    "Its messages go to new partitions, with new numbers. These are consumed once every sender goes by that and all "
+    "that the former ones have is done, so that each entity's messages keep their order; then the former ones go.",
+)
+DRAIN: Final = Turn(
     "Drain",
     DrainForm,
     plan_drain,
     drain_queue,
     "It takes no more messages, and is consumed until it is empty. It stays so until it is activated, or deleted.",
 )
-DELETE: Final = Ending(
+DELETE: Final = Turn(
     "Delete",
     DeletionForm,
     plan_deletion,
@@ -48,13 +58,18 @@ DELETE: Final = Ending(
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
+def resize(request: HttpRequest, pk: UUID) -> HttpResponse:
+    return _take(request, pk, RESIZE)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
 def drain(request: HttpRequest, pk: UUID) -> HttpResponse:
-    return _end(request, pk, DRAIN)
+    return _take(request, pk, DRAIN)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
-    return _end(request, pk, DELETE)
+    return _take(request, pk, DELETE)
 
 
 @require_POST
@@ -69,17 +84,19 @@ def activate(request: HttpRequest, pk: UUID) -> HttpResponse:
     return redirect("queue", pk=queue.pk)
 
 
-def _end(request: HttpRequest, pk: UUID, ending: Ending) -> HttpResponse:
+def _take(request: HttpRequest, pk: UUID, turn: Turn) -> HttpResponse:
     """The plan by what was chosen; who confirms is shown the operation."""
     queue = get_object_or_404(Queue.objects.select_related("tenant"), pk=pk)
-    form = ending.form(queue, request.POST if request.method == "POST" else request.GET)
+    form = turn.form(queue, request.POST if request.method == "POST" else request.GET)
     chosen: dict[str, Any] = form.cleaned_data if form.is_valid() else {}
     if "confirm" in request.POST and form.is_valid():
         try:
-            operation = ending.act(actor_of(request), queue, **chosen)
+            operation = turn.act(actor_of(request), queue, **chosen)
         except ActionError as error:
             messages.error(request, f"Nothing was done: {error.message}.")
         else:
             return redirect("operation", pk=operation.pk)
-    context = {"queue": queue, "ending": ending, "form": form, "plan": ending.plan(queue, **chosen)}
-    return render(request, "queues/ending.html", context)
+    if not chosen and turn is RESIZE:
+        chosen = {"partitions": queue.partitions}
+    context = {"queue": queue, "turn": turn, "form": form, "plan": turn.plan(queue, **chosen)}
+    return render(request, "queues/turn.html", context)

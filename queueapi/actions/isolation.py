@@ -15,7 +15,7 @@ from queueapi.choices import CARRIED_OUT_ISOLATION_STATES, IsolationState, Queue
 from queueapi.errors import NotAllowed, NotChangeable
 from queueapi.models import IsolationComment, IsolationRequest, Operation, Queue, Tenant
 from queueapi.selectors.isolation import isolated_queues, isolation_of
-from queueapi.selectors.queue_operations import ISOLATE, RETURN
+from queueapi.selectors.queue_operations import ISOLATE, RETURN, is_being_resized
 from queueapi.selectors.queue_plans import undecided_letters
 
 # Topics, routing, the cut, what is before it, and consumers.
@@ -134,9 +134,12 @@ def return_to_shared(actor: Actor, request: IsolationRequest, *, discard_letters
     these. NotChangeable says what stands in the way."""
     with transaction.atomic():
         request = _locked(request, IsolationState.ACTIVE)
+        list(Queue.objects.select_for_update().filter(pk__in=[queue.pk for queue in isolated_queues(request)]))
         there = isolated_queues(request)
         if not there or any(queue.state != QueueState.ACTIVE for queue in there):
             raise NotChangeable("its queues are not all active; wait until what is done to them has ended")
+        if resized := [queue.name for queue in there if is_being_resized(queue)]:
+            raise NotChangeable(f"{', '.join(resized)} is just being resized; wait for the end of that")
         if ending := sorted(other.name for queue in there for other in queue.predecessors.all()):
             raise NotChangeable(f"{', '.join(ending)} is drained or moved to its queues; wait for the end of that")
         letters = sum(map(undecided_letters, there))

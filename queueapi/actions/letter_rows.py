@@ -1,6 +1,7 @@
 """A dead letter as rows of the index. Its headers are anybody's bytes: here alone they become what a row can hold."""
 
 import hashlib
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from queuecore.deadletter.envelope import FailureStory, original_headers, read_story
+from queuecore.deadletter.foreign import Origin
 from queuecore.deadletter.reading import load_message
 from queuecore.errors import PayloadMissing
 from queuecore.messages import REPLAY_LETTER, REPLAY_PREFIX, TENANT_ID, Headers, QueueMessage, Record, text_header
@@ -19,6 +21,8 @@ _MAX_BIG_INTEGER: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Short of the last year a datetime can hold, so that no time zone moves it beyond.
 _MAX_MILLISECONDS: Final = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+# At the end of a topic that is one partition alone.
+_NUMBERED: Final = re.compile(r"\.(\d{1,9})\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,7 @@ def _origin(record: Record, story: FailureStory) -> dict[str, Any]:
     """Where the message was, and who tried it."""
     return {
         "topic": _text(story.topic, 249),
-        # A dead-letter topic has its queue's partitions; the provider's own number may always be 0.
-        "partition": record.partition,
+        "partition": _partition(record, story),
         "offset": _number(story.offset, _MAX_BIG_INTEGER),
         "sent_at": _time(story.timestamp_ms),
         "origin": story.origin.value,
@@ -106,6 +109,13 @@ def _origin(record: Record, story: FailureStory) -> dict[str, Any]:
         "epoch": None if story.epoch is None else _number(story.epoch, _MAX_BIG_INTEGER),
         "replay_count": _number(story.replay_count, _MAX_INTEGER),
     }
+
+
+def _partition(record: Record, story: FailureStory) -> int:
+    """The queue's own number of it. Ours have it at the end of their topic's name, or are in a topic of all partitions:
+    then the dead-letter topic has the same, as others' have."""
+    told = _NUMBERED.search(story.topic) if story.origin == Origin.SWITCHYARD else None
+    return _number(int(told[1]), _MAX_INTEGER) if told else record.partition
 
 
 def _failure(record: Record, story: FailureStory) -> dict[str, Any]:

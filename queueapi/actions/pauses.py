@@ -11,6 +11,7 @@ from queueapi.actions.operations import lock_ours
 from queueapi.errors import InvalidInput
 from queueapi.models import Operation, Pause, Queue, Tenant
 from queueapi.selectors.queue_operations import is_being_handed_over
+from queueapi.selectors.queue_partitions import check_partition
 
 LONGEST_REASON = 500
 
@@ -87,10 +88,8 @@ def _check_target(queue: Queue, tenant: Tenant | None, partition: int | None) ->
         raise InvalidInput("a pause is of a tenant or of a partition, not of both; name one of them")
     if tenant is not None and queue.only_tenant_id not in (None, tenant.id):
         raise InvalidInput(f"queue {queue.name} has no messages of tenant {tenant.name}; leave the tenant out")
-    if partition is not None and not 0 <= partition < queue.partitions:
-        raise InvalidInput(
-            f"queue {queue.name} has no partition {partition}; name one from 0 to {queue.partitions - 1}"
-        )
+    if partition is not None:
+        check_partition(queue, partition)
 
 
 def _check_reason(reason: str) -> str:

@@ -15,6 +15,7 @@ from queueapi.config import config
 from queueapi.errors import InvalidInput
 from queueapi.handler_options import SendsToQueues
 from queueapi.models import Queue
+from queueapi.models.queue import PARTITION_FIELDS
 from queueapi.plans import consumption_plans
 from queueapi.queue_addresses import QueueAddresses
 from queueapi.queue_topics import message_specs
@@ -26,13 +27,14 @@ from queuecore.providers.base import Capabilities, with_one_copy
 from queuecore.topics import SYSTEM_TENANT, check_base_topic
 
 # What stored messages and committed offsets depend on.
-IMMUTABLE: Final = ("id", "tenant", "name", "topic", "service_type", "partitions", "created_at", "version")
+IMMUTABLE: Final = ("id", "tenant", "name", "topic", "service_type", "created_at", "version")
 # What actions of their own change.
 LIFE: Final = ("state", "operation", "successor")
+RESIZED: Final = (*PARTITION_FIELDS, "letter_partitions")
 CHANGEABLE: Final = tuple(
     field.name
     for field in Queue._meta.concrete_fields  # noqa: SLF001 - Django's documented way to ask a model
-    if field.name not in (*IMMUTABLE, *LIFE)
+    if field.name not in (*IMMUTABLE, *LIFE, *RESIZED)
 )
 
 _NAME: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
@@ -85,6 +87,8 @@ def check_fields(names: Iterable[str]) -> None:
     for name in names:
         if name in LIFE:
             raise InvalidInput(f"{name} of a queue is not entered; drain, activate or delete the queue")
+        if name in RESIZED:
+            raise InvalidInput(f"{name} of a queue is not entered; resize the queue, which keeps its messages in order")
         if name in IMMUTABLE:
             raise InvalidInput(f"{name} of a queue never changes, stored messages depend on it; create another queue")
         if name not in CHANGEABLE:

@@ -22,8 +22,8 @@ def drain_queue(actor: Actor, queue: Queue, *, to: Queue | None = None) -> Opera
     """Let it take no more messages, and be consumed until it is empty. It stays so until it is activated again, or
     deleted. With `to`, what is published to it goes there meanwhile. NotRemovable says what stands in the way."""
     with transaction.atomic():
-        queue = _locked(queue)
-        plan = plan_drain(queue, _locked(to) if to else None)
+        queue = lock_queue(queue)
+        plan = plan_drain(queue, lock_queue(to) if to else None)
         _check(plan, "drained")
         operation = start_operation(actor, DRAIN, f"Drain queue {queue.name}", _params(queue, to), plan.messages or 0)
         _change(queue, QueueState.DRAINING, operation, to)
@@ -36,7 +36,7 @@ def activate_queue(actor: Actor, queue: Queue) -> Queue:
     """Let a queue that is drained take messages again; what drains or deletes it is cancelled. QueueNotActive where
     it is too late, or not yet time. An active one stays as it is."""
     with transaction.atomic():
-        queue = _locked(queue)
+        queue = lock_queue(queue)
         if queue.state == QueueState.ACTIVE:
             return queue
         if queue.state != QueueState.DRAINING:
@@ -68,13 +68,13 @@ def delete_queue(
     """Take it out of service, and remove all of it: once it is empty, or with what is left moved to another queue. Who
     asks again while that is under way gets the same operation. NotRemovable says what stands in the way."""
     with transaction.atomic():
-        queue = _locked(queue)
+        queue = lock_queue(queue)
         under_way = operation_under_way(queue)
         if under_way is not None and under_way.kind == DELETE:
             return under_way
         # What has been moved to one queue is not followed by the rest to another.
         move_to = queue.successor if queue.state == QueueState.DELETING else move_to
-        plan = plan_deletion(queue, _locked(move_to) if move_to else None, discard_letters=discard_letters)
+        plan = plan_deletion(queue, lock_queue(move_to) if move_to else None, discard_letters=discard_letters)
         _check(plan, "deleted")
         params = {**_params(queue, move_to), "discard_letters": discard_letters}
         total = (plan.messages or 0) + DELETION_STEPS
@@ -147,7 +147,7 @@ def asker_of(operation: Operation) -> Actor:
     return Actor(user.get_username(), user) if user else SYSTEM
 
 
-def _locked(queue: Queue) -> Queue:
+def lock_queue(queue: Queue) -> Queue:
     """As it is now, and nobody else changes it."""
     found = Queue.objects.select_for_update(of=("self",)).select_related("tenant", "operation", "successor")
     row = found.filter(pk=queue.pk).first()

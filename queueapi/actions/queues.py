@@ -18,7 +18,7 @@ from queueapi.handlers import handler_timeout_ms
 from queueapi.models import Queue, Tenant
 from queueapi.queue_topics import topics_of
 from queueapi.selectors.isolation import shared_twin
-from queueapi.selectors.queue_operations import is_being_handed_over
+from queueapi.selectors.queue_operations import is_being_handed_over, is_being_resized
 
 # What the provider is to know of.
 _PROVISIONED: Final = frozenset(
@@ -69,11 +69,10 @@ def change_queue(actor: Actor, queue: Queue, *, seen: int | None = None, **chang
         names = [name for name in CHANGEABLE if getattr(before, name) != getattr(changed, name)]
         _check_state(before, names)
         check_change(changed, names)
-        is_handed_over = is_being_handed_over(before)
+        is_handed_over = is_being_handed_over(before) or is_being_resized(before)
         if is_handed_over and _PROVISIONED & set(names):
-            raise QueueNotActive(
-                f"queue {before.name}: its tenant is just being isolated or returns; change its topics after that"
-            )
+            why = "it is just being resized" if is_being_resized(before) else "its tenant is just isolated or returns"
+            raise QueueNotActive(f"queue {before.name}: {why}; change its topics after that")
         if names:
             changed.version = before.version + 1
             changed.save(update_fields=[*names, "version"])

@@ -82,10 +82,10 @@ def _check_letters(queue: Queue, there: Mapping[str, TopicSpec]) -> None:
         raise InvalidInput(
             f"{field}: {topic} is a compacted topic, which would keep only the last letter of each key; name another"
         )
-    if spec.partitions < queue.partitions:
+    if spec.partitions < queue.letter_topic_partitions:
         raise InvalidInput(
             f"{field}: {topic} is there with {spec.partitions} partitions, and letters of {queue.name} need one for "
-            f"each of its {queue.partitions}; name another topic"
+            f"each of its {queue.letter_topic_partitions}; name another topic"
         )
 
 

@@ -1,4 +1,5 @@
 import uuid
+from copy import copy
 from enum import StrEnum
 from typing import Final
 
@@ -17,6 +18,9 @@ from queuecore.topics import SYSTEM_TENANT, ServiceType, TopicPartitionInfo, dea
 # What is longer is a slip of the finger.
 _HOUR_MS: Final = 60 * 60 * 1000
 _MOST_RETENTION_MS: Final = 100 * 365 * DAY_MS
+MOST_PARTITIONS: Final = 1000
+# What says which partitions a queue has.
+PARTITION_FIELDS: Final = ("partitions", "first_partition", "former_first", "former_partitions")
 # Kafka keeps a segment's size in 31 bits.
 _MOST_SEGMENT_BYTES: Final = 2**31 - 1
 _MOST_BYTES: Final = 2**60
@@ -47,15 +51,22 @@ def _at_least(field: str, least: float) -> models.CheckConstraint:
 
 
 class Queue(models.Model):
-    """A named stream of one service type, and how it is consumed. Name, topic, partitions and service type never
-    change: stored messages depend on them."""
+    """A named stream of one service type, and how it is consumed. Name, topic and service type never change: stored
+    messages depend on them. Partitions are numbered, and no number ever means another one: a queue that is resized gets
+    new numbers, from where the old ones end. Its old partitions are its former ones until they are consumed."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     tenant = models.ForeignKey("queueapi.Tenant", on_delete=models.PROTECT, related_name="queues")
     name = models.CharField(max_length=100)
     topic = models.CharField(max_length=180)
     service_type = _choice(ServiceType, ServiceType.TB_RULE_ENGINE)
-    partitions = models.PositiveIntegerField(default=3, validators=_between(1, 1000, "partitions"))
+    partitions = models.PositiveIntegerField(default=3, validators=_between(1, MOST_PARTITIONS, "partitions"))
+    first_partition = models.PositiveIntegerField(default=0, editable=False)
+    # While it is resized: nobody sends to these any more, and they alone are consumed.
+    former_first = models.PositiveIntegerField(null=True, default=None, editable=False)
+    former_partitions = models.PositiveIntegerField(null=True, default=None, editable=False)
+    # Of the topic of its letters, which stays as it was made; None: as many as the queue has.
+    letter_partitions = models.PositiveIntegerField(null=True, default=None, editable=False)
     created_at = models.DateTimeField(auto_now_add=True)
     # Rises with every change of what is below, and of its pauses: whoever changes it says which version they saw.
     version = models.PositiveBigIntegerField(default=1, editable=False)
@@ -144,6 +155,20 @@ class Queue(models.Model):
             ),
             models.CheckConstraint(condition=models.Q(partitions__gte=1), name="queue_has_partitions"),
             models.CheckConstraint(
+                condition=models.Q(former_first__isnull=True, former_partitions__isnull=True)
+                | models.Q(
+                    former_first__isnull=False,
+                    former_partitions__isnull=False,
+                    former_partitions__gte=1,
+                    first_partition__gte=models.F("former_first") + models.F("former_partitions"),
+                ),
+                name="queue_numbers_partitions_once",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(letter_partitions__isnull=True) | models.Q(letter_partitions__gte=1),
+                name="queue_letters_have_partitions",
+            ),
+            models.CheckConstraint(
                 condition=models.Q(max_retry_pause_ms__gte=models.F("retry_pause_ms")),
                 name="queue_longest_pause_not_below_first",
                 violation_error_message="max_retry_pause_ms: use no less than retry_pause_ms",
@@ -203,6 +228,39 @@ class Queue(models.Model):
         """Where its dead letters go, at the provider."""
         return self.dlq_topic or dead_letter_partition(self.partition_info(0)).full_topic_name
 
+    @property
+    def letter_topic_partitions(self) -> int:
+        return self.letter_partitions or self.partitions
+
+    @property
+    def routed_numbers(self) -> range:
+        """Of the partitions that its messages go to."""
+        return range(self.first_partition, self.first_partition + self.partitions)
+
+    @property
+    def former_numbers(self) -> range:
+        """Of those that they went to before; empty where it is not being resized."""
+        first = self.former_first or 0
+        return range(first, first + (self.former_partitions or 0))
+
+    @property
+    def consumed_numbers(self) -> range:
+        """Of those that are to be consumed now."""
+        return self.former_numbers or self.routed_numbers
+
+    @property
+    def partition_numbers(self) -> list[int]:
+        """Of all that have messages of its."""
+        return [*self.former_numbers, *self.routed_numbers]
+
+    def with_partitions(self, numbers: range) -> "Queue":
+        """As it would be with these alone; not to be saved."""
+        changed = copy(self)
+        changed.first_partition, changed.partitions = numbers.start, len(numbers)
+        changed.former_first = changed.former_partitions = None
+        changed.letter_partitions = self.letter_topic_partitions
+        return changed
+
     def topic_names(self) -> set[str]:
         """The topics that hold its messages, at the provider."""
         return {info.full_topic_name for info in self.partition_infos()}
@@ -213,7 +271,7 @@ class Queue(models.Model):
         return [state_partition(info, self.state_topic).full_topic_name for info in infos]
 
     def partition_infos(self) -> list[TopicPartitionInfo]:
-        return [self.partition_info(number) for number in range(self.partitions)]
+        return [self.partition_info(number) for number in self.partition_numbers]
 
     def partition_info(self, partition: int) -> TopicPartitionInfo:
         return TopicPartitionInfo(self.topic, partition, self.tenant_id)

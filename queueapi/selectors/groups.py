@@ -10,6 +10,7 @@ from django.db.models.functions import Lower
 
 from queueapi import runtime
 from queueapi.models import Queue
+from queueapi.models.queue import PARTITION_FIELDS
 from queueapi.plans import all_groups, other_groups
 from queuecore.groups.lag import Standing, describe_existing
 from queuecore.providers.base import GroupDescription, PartitionDescription
@@ -18,7 +19,7 @@ from queuecore.topics import ProviderPartition, ServiceType, group_name
 _ONE_PARTITION: Final = re.compile(r"(?P<whole>.+-consumer)-(?P<number>\d{1,5})")
 
 _AFTER_QUEUE: Final = re.compile("-isolated-|-consumer")
-_FIELDS: Final = ("id", "name", "tenant_id", "service_type", "topic", "partitions")
+_FIELDS: Final = ("id", "name", "tenant_id", "service_type", "topic", *PARTITION_FIELDS)
 
 Held = Mapping[str, frozenset[ProviderPartition]]
 
@@ -89,7 +90,7 @@ class GroupOwners:
             return queue
         told = _ONE_PARTITION.fullmatch(group)
         queue = self._queue(told["whole"]) if told else None
-        return queue if told and queue and int(told["number"]) < queue.partitions else None
+        return queue if told and queue and int(told["number"]) in queue.partition_numbers else None
 
     def _queue(self, group: str) -> Queue | None:
         row = self._by_group.get(group)

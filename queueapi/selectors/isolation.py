@@ -62,7 +62,7 @@ def unheld(queue: Queue, version: int) -> str:
     told: dict[tuple[str, int], int] = {}
     for standing in ConsumerStanding.objects.filter(queue=queue):
         told |= {(standing.service_id, number): standing.queue_version for number in standing.partitions}
-    for number in range(queue.partitions):
+    for number in queue.consumed_numbers:
         if (owner := owners.get(number)) is None:
             return f"waits until somebody has partition {number} of queue {queue.name}, and holds the tenant back there"
         if told.get((owner, number), 0) < version:

@@ -23,9 +23,11 @@ from queueapi.selectors.partition_walks import (
     StoppedBy,
     walk_together,
 )
+from queueapi.selectors.queue_partitions import check_partition
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import OffsetOutOfRange, UnknownQueue
 from queuecore.groups.lag import describe_existing
+from queuecore.hashing import Entity
 from queuecore.messages import TENANT_ID, Record
 from queuecore.providers.base import QueueAdmin
 from queuecore.topics import ProviderPartition
@@ -89,7 +91,7 @@ def scan_messages(
 
 def read_message(queue: Queue, partition: int, offset: int) -> Record | None:
     """Exactly that one; None where it is not, not yet or no longer there."""
-    if partition >= queue.partitions:
+    if partition not in queue.partition_numbers:
         return None
     place = queue.partition_info(partition).place
     with closing(runtime.provider().reader()) as reader:
@@ -103,25 +105,29 @@ def read_message(queue: Queue, partition: int, offset: int) -> Record | None:
 def partitions_for(queue: Queue, query: MessageQuery) -> list[int]:
     """Those that can hold what is wanted."""
     if query.partition is not None:
-        if query.partition >= queue.partitions:
-            raise InvalidInput(
-                f"queue {queue.name} has no partition {query.partition}; name one from 0 to {queue.partitions - 1}"
-            )
+        check_partition(queue, query.partition)
         return [query.partition]
     if query.offset is not None:
         raise InvalidInput("an offset is of one partition; name the partition as well")
     if query.entity is not None:
         try:
             info = addresses().resolve_exactly(queue.tenant_id, queue.name, query.entity)
-            return [info.partition or 0]
+            return [*_formerly(queue, query.entity), info.partition or 0]
         except UnknownQueue:
             pass  # no producer knows the queue yet; what it has is looked through
-    if queue.partitions > MAX_PARTITIONS:
+    numbers = queue.partition_numbers
+    if len(numbers) > MAX_PARTITIONS:
         raise InvalidInput(
-            f"queue {queue.name} has {queue.partitions} partitions, and up to {MAX_PARTITIONS} are looked at together; "
+            f"queue {queue.name} has {len(numbers)} partitions, and up to {MAX_PARTITIONS} are looked at together; "
             "name a partition or an entity"
         )
-    return list(range(queue.partitions))
+    return numbers
+
+
+def _formerly(queue: Queue, entity: Entity) -> list[int]:
+    """Where the entity's messages went before the queue was resized, while that lasts."""
+    numbers = queue.former_numbers
+    return [numbers[abs(addresses().hash(entity)) % len(numbers)]] if numbers else []
 
 
 def _reaches(admin: QueueAdmin, queue: Queue, query: MessageQuery) -> list[Reach]:

@@ -50,5 +50,5 @@ def _places_of_queue(group: str) -> list[ProviderPartition]:
     if owner is None:
         raise InvalidInput(f"group {group!r} has committed nothing; name the topic whose offsets to set")
     number = group.removeprefix(whole_queue_group(owner)).removeprefix("-")
-    infos = owner.partition_infos()
-    return [info.place for info in ([infos[int(number)]] if number else infos)]
+    infos = [owner.partition_info(int(number))] if number else owner.partition_infos()
+    return [info.place for info in infos]

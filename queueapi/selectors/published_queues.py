@@ -13,9 +13,10 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from queueapi.bulk import table_of
 from queueapi.choices import ROUTED_QUEUE_STATES, QueueState
 from queueapi.models import Queue
+from queueapi.models.queue import PARTITION_FIELDS
 from queuecore.topics import SYSTEM_TENANT
 
-_COLUMNS: Final = ("id", "tenant_id", "name", "topic", "service_type", "partitions", "state", "max_backlog")
+_COLUMNS: Final = ("id", "tenant_id", "name", "topic", "service_type", *PARTITION_FIELDS, "state", "max_backlog")
 
 
 def is_there(queue_id: UUID) -> bool:

@@ -10,6 +10,7 @@ DRAIN: Final = "drain_queue"
 DELETE: Final = "delete_queue"
 ISOLATE: Final = "isolate_tenant"
 RETURN: Final = "return_tenant"
+RESIZE: Final = "resize_queue"
 
 # Of a tenant's queues: their rows are what the operation goes by.
 HANDOVERS: Final = (ISOLATE, RETURN)
@@ -24,6 +25,7 @@ _WHY_BEYOND: Final = {
     DELETE: "the queue's consumers have left and its topics go",
     ISOLATE: "the tenant's messages go to its own queues already; let it end, and return them then",
     RETURN: "the tenant's messages go to the shared queues already",
+    RESIZE: "the queue's messages go to its new partitions already; let it end, and resize it again then",
 }
 
 
@@ -34,8 +36,12 @@ def is_being_provisioned(queue: Queue) -> bool:
 
 def why_beyond_return(operation: Operation) -> str:
     """Why it can only go on; empty: it can be taken back."""
-    states = _BEYOND_RETURN.get(operation.kind, ())
-    is_beyond = bool(states) and Queue.objects.filter(operation=operation, state__in=states).exists()
+    queues = Queue.objects.filter(operation=operation)
+    if operation.kind == RESIZE:
+        is_beyond = queues.filter(first_partition=operation.params["first_partition"]).exists()
+    else:
+        states = _BEYOND_RETURN.get(operation.kind, ())
+        is_beyond = bool(states) and queues.filter(state__in=states).exists()
     return _WHY_BEYOND[operation.kind] if is_beyond else ""
 
 
@@ -43,6 +49,12 @@ def is_being_handed_over(queue: Queue) -> bool:
     """Whether its tenant's messages are on their way into it, or out of it."""
     under_way = operation_under_way(queue)
     return under_way is not None and under_way.kind in HANDOVERS
+
+
+def is_being_resized(queue: Queue) -> bool:
+    """Whether it gets new partitions, or has former ones left by a resize that has failed."""
+    under_way = operation_under_way(queue)
+    return bool(queue.former_numbers) or (under_way is not None and under_way.kind == RESIZE)
 
 
 def operation_under_way(queue: Queue) -> Operation | None:

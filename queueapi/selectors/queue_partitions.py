@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from queueapi.cluster.models import Partition
+from queueapi.errors import InvalidInput
 from queueapi.models import LagCurrent, Queue
 from queueapi.selectors.lag import QueueLag
 
@@ -36,6 +37,12 @@ class QueuePartitions:
     rows: list[PartitionRow]
     count: int
     unassigned: dict[str, list[int]]
+
+
+def check_partition(queue: Queue, number: int) -> None:
+    """InvalidInput where it has none of that number."""
+    if number not in (numbers := queue.partition_numbers):
+        raise InvalidInput(f"queue {queue.name} has no partition {number}; name one from {numbers[0]} to {numbers[-1]}")
 
 
 def partitions_of(queue: Queue) -> QueuePartitions:

@@ -16,7 +16,7 @@ from queueapi.plans import all_groups
 from queueapi.queue_topics import topics_to_remove
 from queueapi.selectors.consumers import consumers_of, pauses_of
 from queueapi.selectors.isolation import isolated_from, isolation_of, shared_twin
-from queueapi.selectors.queue_operations import is_being_handed_over, is_being_provisioned
+from queueapi.selectors.queue_operations import is_being_handed_over, is_being_provisioned, is_being_resized
 from queuecore.consuming.handlers import find_handler
 from queuecore.consuming.registry import RegisteredHandler
 from queuecore.errors import QueueError
@@ -35,6 +35,7 @@ class QueuePlan:
     forwarders  queues whose handlers send to it
     letters     how many of its dead letters nobody has decided on
     topics      what would be removed at the provider, and which groups with it
+    created     topics that would be made
     why_not     what stands in the way; empty: it would be done
     """
 
@@ -47,6 +48,7 @@ class QueuePlan:
     letters: int
     topics: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    created: list[str] = field(default_factory=list)
     why_not: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -64,19 +66,20 @@ class QueuePlan:
         removed = [*(f"topic {name}" for name in self.topics), *(f"offsets of group {name}" for name in self.groups)]
         return [
             Change(f"queue {self.queue.name}", self.queue.state, self.becomes),
+            *(Change(f"topic {name}", None, "created") for name in self.created),
             *(Change(what, "kept", "removed") for what in removed),
         ]
 
 
 def plan_drain(queue: Queue, to: Queue | None = None) -> QueuePlan:
     """What `drain_queue` would do now."""
-    plan = _plan(queue, "draining, and then drained")
+    plan = bare_plan(queue, "draining, and then drained")
     if queue.state != QueueState.ACTIVE:
         plan.why_not.append(
             f"queue {queue.name} is {queue.state_choice.label.lower()}, and only active ones are drained"
         )
     plan.why_not.extend(_ties(queue, plan.forwarders, to))
-    plan.warnings.extend([*_slow(queue, plan), *_overtaking(queue)])
+    plan.warnings.extend([*why_slow(queue, plan), *_overtaking(queue)])
     if to is not None:
         plan.warnings.append(
             f"what is published meanwhile goes to {to.name}, and may be handled there before what still waits here"
@@ -88,13 +91,13 @@ def plan_drain(queue: Queue, to: Queue | None = None) -> QueuePlan:
 
 def plan_deletion(queue: Queue, move_to: Queue | None = None, *, discard_letters: bool = False) -> QueuePlan:
     """What `delete_queue` would do now."""
-    plan = _plan(queue, "deleted")
+    plan = bare_plan(queue, "deleted")
     plan.topics.extend(topics_to_remove(queue))
     plan.groups.extend(all_groups(queue))
     if is_main(queue):
         plan.why_not.append(f"{queue.name} of the system takes what finds no other queue, and stays; drain it instead")
     plan.why_not.extend(_ties(queue, plan.forwarders, move_to))
-    plan.why_not.extend(_replays(queue))
+    plan.why_not.extend(replays_into(queue))
     if names := isolated_from(queue):
         plan.why_not.append(f"{', '.join(names)} have queues of their own instead of it; have them return to it first")
     if plan.letters and not discard_letters:
@@ -103,7 +106,7 @@ def plan_deletion(queue: Queue, move_to: Queue | None = None, *, discard_letters
             "discarded with the queue"
         )
     if move_to is None:
-        plan.warnings.extend(_slow(queue, plan))
+        plan.warnings.extend(why_slow(queue, plan))
     plan.warnings.extend(_overtaking(queue))
     return plan
 
@@ -145,7 +148,8 @@ def forwarders_to(queue: Queue) -> list[str]:
     return sorted(other.name for other in rows if _sends_to(other, senders[other.handler], queue, names))
 
 
-def _plan(queue: Queue, becomes: str) -> QueuePlan:
+def bare_plan(queue: Queue, becomes: str) -> QueuePlan:
+    """What there is of it now, and nothing yet of what would be done."""
     consumers = sum(one.is_alive for one in consumers_of(queue))
     return QueuePlan(queue, becomes, _messages(queue), consumers, forwarders_to(queue), undecided_letters(queue))
 
@@ -187,6 +191,8 @@ def _ties(queue: Queue, forwarders: list[str], successor: Queue | None) -> Itera
         yield f"handlers of {', '.join(forwarders)} send to it; change or delete those queues first"
     if predecessors := sorted(queue.predecessors.values_list("name", flat=True)):
         yield f"{', '.join(predecessors)} is drained or moved to it; wait for the end, or activate that queue"
+    if is_being_resized(queue):
+        yield "it is just being resized; wait until that operation is over, or try it again where it has failed"
     if is_being_handed_over(queue):
         yield "its tenant is just being isolated, or returns to the shared queue; wait until that operation is over"
     elif (isolation := isolation_of(queue)) is not None:
@@ -217,7 +223,7 @@ def _replays_into(queue: Queue) -> int:
     return under_way.filter(into).distinct().count()
 
 
-def _replays(queue: Queue) -> Iterator[str]:
+def replays_into(queue: Queue) -> Iterator[str]:
     if number := _replays_into(queue):
         yield f"{number} replay{'s send' if number > 1 else ' sends'} letters to it; wait for the end, or cancel"
 
@@ -230,7 +236,7 @@ def _overtaking(queue: Queue) -> Iterator[str]:
         )
 
 
-def _slow(queue: Queue, plan: QueuePlan) -> Iterator[str]:
+def why_slow(queue: Queue, plan: QueuePlan) -> Iterator[str]:
     """Why it may take for ever to be empty."""
     if plan.messages == 0:
         return

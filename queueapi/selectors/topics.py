@@ -13,13 +13,14 @@ from django.db.models import Q, QuerySet
 
 from queueapi import runtime
 from queueapi.models import Queue
+from queueapi.models.queue import PARTITION_FIELDS
 from queuecore.groups.lag import describe_existing
 from queuecore.metrics import METRICS_TOPIC
 from queuecore.providers.base import TopicDescription, TopicSpec
 from queuecore.topics import ProviderPartition, TopicPartitionInfo, payload_partition
 
 _PARTITION: Final = re.compile(r"\.\d+$")
-_NAMING: Final = ("id", "name", "topic", "tenant", "partitions", "dlq_topic", "state_topic")
+_NAMING: Final = ("id", "name", "topic", "tenant", *PARTITION_FIELDS, "dlq_topic", "state_topic")
 
 
 class TopicKind(StrEnum):

@@ -31,6 +31,7 @@ class DeadLetterPolicy:
 
     enabled    whether messages that are given up are written to the dead-letter topic; else they are counted and logged
     topic      that topic; empty: the queue's own with `.dlq`
+    partitions how many it has, where the queue's are numbered otherwise; 0: a letter's is that of its message
     max_ratio  how many of a partition's messages in the window may be given up, from 0 to 1; 1: all
     max_count  how many may be given up in the window; 0: any number
     min_total  so many messages must have been finished in the window before the ratio says anything
@@ -40,6 +41,7 @@ class DeadLetterPolicy:
 
     enabled: bool = True
     topic: str = ""
+    partitions: int = 0
     max_ratio: float = 1.0
     max_count: int = 0
     min_total: int = 100
@@ -54,6 +56,8 @@ class DeadLetterPolicy:
                 f"max_count is {self.max_count}, min_total {self.min_total}, window_s {self.window_s:g}; "
                 "use max_count from 0 on, min_total from 1 on and a window longer than 0 s"
             )
+        if self.partitions < 0:
+            raise ConfigurationError(f"partitions is {self.partitions}; use 0 for those of the queue, or more")
         if self.topic:
             check_topic(payload_partition(ProviderPartition(self.topic, 0)).full_topic_name)
 

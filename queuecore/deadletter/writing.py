@@ -1,5 +1,6 @@
 """Letters made of messages that are given up."""
 
+from dataclasses import replace
 from typing import Final
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
@@ -15,7 +16,10 @@ _MAX_TENANT_CHARACTERS: Final = 100
 
 
 def letter_target(info: TopicPartitionInfo, policy: DeadLetterPolicy = _DEFAULT_POLICY) -> TopicPartitionInfo:
-    """Where letters of a queue's partition go: the same partition of its dead-letter topic, or of the policy's own."""
+    """Where letters of a queue's partition go: the same partition of its dead-letter topic, or of the policy's own; and
+    where that topic has fewer, always the same one of them."""
+    if policy.partitions and info.partition is not None:
+        info = replace(info, partition=info.partition % policy.partitions)
     if not policy.topic:
         return dead_letter_partition(info)
     return TopicPartitionInfo(policy.topic, info.partition, use_internal_partition=True)

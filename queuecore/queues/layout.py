@@ -21,7 +21,7 @@ def topics_of(queue: RoutedQueue) -> dict[str, int]:
     """The topics that hold the queue's messages, with their numbers of partitions."""
     if queue.use_internal_partition:
         return {queue.topic: queue.partitions}
-    return {f"{queue.topic}.{number}": 1 for number in range(queue.partitions)}
+    return {f"{queue.topic}.{number}": 1 for number in queue.numbers}
 
 
 def letters_of(queue: RoutedQueue) -> str:

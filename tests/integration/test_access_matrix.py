@@ -97,6 +97,7 @@ TABLE = {
     ("PATCH", "queue-detail"): owned("queues/{queue}", {ADMIN}),
     ("DELETE", "queue-detail"): owned("queues/{queue}?dry_run=true", {ADMIN}),
     ("POST", "queue-drain"): owned("queues/{queue}/drain?dry_run=true", WORKING),
+    ("POST", "queue-resize"): owned("queues/{queue}/resize?dry_run=true", {ADMIN}, partitions=7),
     ("POST", "queue-activate"): owned("queues/{queue}/activate", WORKING),
     ("GET", "queue-consumers"): owned("queues/{queue}/consumers", EVERYONE),
     ("POST", "queue-messages"): owned("queues/{queue}/messages", WORKING),

@@ -112,7 +112,7 @@ def _decide_letters(run: OperationRun, queue: Queue, *, is_stoppable: bool) -> N
 
 def _not_indexed(queue: Queue) -> str:
     group, topic = f"{INDEX_GROUP}{queue.letter_topic}", queue.letter_topic
-    places = [ProviderPartition(topic, number) for number in range(queue.partitions)]
+    places = [ProviderPartition(topic, number) for number in range(queue.letter_topic_partitions)]
     standings = read_standings(runtime.provider().admin(), {group: places})[group].values()
     left = sum(one.end - max(one.beginning, one.committed or 0) for one in standings)
     return f"{left:,} dead letters are not in the index yet; a consumer host enters them" if left else ""

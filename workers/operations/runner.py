@@ -12,7 +12,7 @@ from queueapi.actions.replays import REPLAY
 from queueapi.choices import OperationState
 from queueapi.identity import service_id
 from queueapi.selectors.pipeline import BACKFILL
-from queueapi.selectors.queue_operations import DELETE, DRAIN, ISOLATE, PROVISION, RETURN
+from queueapi.selectors.queue_operations import DELETE, DRAIN, ISOLATE, PROVISION, RESIZE, RETURN
 from queueapi.selectors.rebalances import REBALANCE
 from queueapi.version import VERSION
 from queuecore.errors import QueueError
@@ -23,6 +23,7 @@ from workers.operations.isolation import IsolationKind
 from workers.operations.provision import ProvisionKind
 from workers.operations.rebalance import RebalanceKind
 from workers.operations.replay import ReplayKind
+from workers.operations.resizing import ResizeKind
 from workers.operations.returning import ReturnKind
 from workers.operations.run import Cancelled, LeaseLost, NotYet, OperationKind, OperationRun, Paused
 
@@ -38,6 +39,7 @@ KINDS: Final[dict[str, OperationKind]] = {
     DELETE: DeletionKind(),
     ISOLATE: IsolationKind(),
     RETURN: ReturnKind(),
+    RESIZE: ResizeKind(),
     BACKFILL: BackfillKind(),
 }
 

@@ -19,6 +19,7 @@ BODIES: Final[Mapping[str, Any]] = {
     "QueueCreation": {"name": "Orders", "topic": "orders", "handler": "log", "partitions": 6, "retries": 3},
     "PatchedQueueChange": {"retries": 7},
     "Drain": {"to": "Main"},
+    "Resize": {"partitions": 12},
     "Publish": {"tenant": _TENANT, "entity": _ENTITY, "payload": {"temperature": 21}},
     "Pausing": {"reason": "billing is away", "partition": 3},
     "Resume": {"partition": 3},

@@ -1,4 +1,4 @@
-"""The end of queues over REST: drain, activate, delete, each with its plan."""
+"""The life of queues over REST: resize, drain, activate, delete, each with its plan."""
 
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
+from queueapi.actions.resizing import resize_queue
 from queueapi.models import Operation, Queue
 from queueapi.rest.actors import actor_of
 from queueapi.rest.conventions.dry_runs import DRY_RUN, is_dry_run, plans_itself, rehearsed
@@ -18,6 +19,7 @@ from queueapi.rest.v1.paths import AS_TENANT
 from queueapi.rest.v1.queue_serializers import QueueSerializer
 from queueapi.rest.v1.serializers import OperationSerializer
 from queueapi.selectors.queue_plans import plan_deletion, plan_drain
+from queueapi.selectors.resize_plans import plan_resize
 
 # Of what a DELETE asks for, OpenAPI knows no body.
 _MOVE_TO: Final = OpenApiParameter(
@@ -45,6 +47,17 @@ class QueueLife(GenericAPIView[Queue]):
         if is_dry_run(request):
             return Response(wire.QueuePlanSerializer(plan_drain(queue, asked.get("to"))).data)
         return accepted(drain_queue(actor_of(request), queue, to=asked.get("to")))
+
+    @extend_schema(summary="Resize a queue", request=wire.ResizeSerializer, responses=_ANSWERS)
+    @action(detail=True, methods=["post"])
+    @plans_itself(wire.QueuePlanSerializer)
+    def resize(self, request: Request, **_: Any) -> Response:
+        """Give it another number of partitions: new ones, consumed once all before are done, so that each entity's
+        messages keep their order; answers with the operation, or the plan."""
+        queue, asked = self.get_object(), _checked(wire.ResizeSerializer, request, request.data)
+        if is_dry_run(request):
+            return Response(wire.QueuePlanSerializer(plan_resize(queue, asked["partitions"])).data)
+        return accepted(resize_queue(actor_of(request), queue, partitions=asked["partitions"]))
 
     @extend_schema(summary="Activate a drained queue", request=None, responses=QueueSerializer)
     @action(detail=True, methods=["post"])

@@ -1,4 +1,4 @@
-"""Draining and deleting queues on the wire: what is asked for, and the plan."""
+"""Resizing, draining and deleting queues on the wire: what is asked for, and the plan."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from queueapi.access.tenancy import visible
 from queueapi.models import Queue
+from queueapi.models.queue import MOST_PARTITIONS
 from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.conventions.dry_runs import ChangePlanSerializer
 from queueapi.rest.permissions import requester_of
@@ -40,6 +41,10 @@ class DrainSerializer(StrictSerializer):
     )
 
 
+class ResizeSerializer(StrictSerializer):
+    partitions = serializers.IntegerField(min_value=1, max_value=MOST_PARTITIONS, help_text="How many it is to have.")
+
+
 class DeletionSerializer(StrictSerializer):
     move_to = QueueField(
         required=False,
@@ -59,6 +64,7 @@ class QueuePlanSerializer(ChangePlanSerializer):
     consumers = serializers.IntegerField(help_text="Who consume it now.")
     forwarders = serializers.ListField(child=serializers.CharField(), help_text="Queues whose handlers send to it.")
     letters = serializers.IntegerField(help_text="Its dead letters that nobody has decided on.")
+    created = serializers.ListField(child=serializers.CharField(), help_text="Topics that would be made.")
     topics = serializers.ListField(child=serializers.CharField(), help_text="What would be removed at the provider.")
     groups = serializers.ListField(child=serializers.CharField(), help_text="Whose offsets would be removed.")
     why_not = serializers.ListField(child=serializers.CharField())

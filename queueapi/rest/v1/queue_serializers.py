@@ -15,6 +15,8 @@ from queueapi.rest.permissions import requester_of
 from queueapi.rest.tenancy import VisibleField
 
 _MADE_WITH: Final = ("tenant", "name", "topic", "service_type", "partitions")
+# What actions of their own change.
+_LIFE: Final = ("first_partition", "former_first", "former_partitions", "state", "operation", "successor")
 
 
 class NamingChoiceField(serializers.ChoiceField):
@@ -43,10 +45,14 @@ class QueueSerializer(serializers.ModelSerializer[Queue]):
     class Meta:
         model = Queue
         fields = [
-            "id", *_MADE_WITH, "state", "operation", "successor", "hash_function", *CHANGEABLE, "pauses", "created_at",
-            "version",
+            "id", *_MADE_WITH, *_LIFE, "hash_function", *CHANGEABLE, "pauses", "created_at", "version",
         ]  # fmt: skip
-        read_only_fields = ["state", "operation", "successor"]
+        read_only_fields = _LIFE
+        extra_kwargs = {
+            "first_partition": {"help_text": "Its partitions are numbered from here on."},
+            "former_first": {"help_text": "While it is resized: the first of those that are consumed before these."},
+            "former_partitions": {"help_text": "How many of those there are."},
+        }
 
     def get_hash_function(self, _: Queue) -> str:
         return config().queue.partitions.hash_function_name
