@@ -72,6 +72,8 @@ def enter_queue(actor: Actor, values: Mapping[str, Any]) -> Entered:
         raise QueueNotActive(f"queue {row.name} is being deleted; import again when it is gone")
     before = told.queue_values(row)
     remedy = "stored messages depend on it: keep that, or create another queue and drain this one to it"
+    if "partitions" in fields and fields["partitions"] != row.partitions:
+        remedy = f"{remedy}; another number of partitions is a resize of the queue"
     check_fixed(before, {name: fields[name] for name in FIXED_OF_QUEUES if name in fields}, remedy)
     changes = {name: fields[name] for name in CHANGEABLE if name in fields and fields[name] != before[name]}
     if not changes and not _has_failed(row):

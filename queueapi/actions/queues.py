@@ -71,8 +71,9 @@ def change_queue(actor: Actor, queue: Queue, *, seen: int | None = None, **chang
         check_change(changed, names)
         is_handed_over = is_being_handed_over(before) or is_being_resized(before)
         if is_handed_over and _PROVISIONED & set(names):
-            why = "it is just being resized" if is_being_resized(before) else "its tenant is just isolated or returns"
-            raise QueueNotActive(f"queue {before.name}: {why}; change its topics after that")
+            tenants = "its tenant is just being isolated or returns"
+            what = "it is just being resized" if is_being_resized(before) else tenants
+            raise QueueNotActive(f"queue {before.name}: {what}; change its topics after that")
         if names:
             changed.version = before.version + 1
             changed.save(update_fields=[*names, "version"])

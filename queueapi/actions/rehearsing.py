@@ -7,17 +7,26 @@ leaves the database in `transaction.on_commit`, as all of them should: that comm
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import Manager
 from django.db.models.signals import post_save
 
 from queueapi.change_plans import NOTHING, Change, ChangePlan
 from queueapi.cluster.databases import cluster_database
-from queueapi.models import AuditEntry, IsolationRequest, Queue
+from queueapi.models import AuditEntry, IsolationRequest, Queue, Tenant
+from queueapi.models.tenant_profile import TenantProfile
 from queueapi.selectors.isolation import isolated_queues
 from queueapi.selectors.queue_plans import why_not_returning
 from queueapi.selectors.queue_warnings import queue_warnings
+
+# What the audit tells of by an id alone.
+_NAMED: Final[dict[str, Manager[Any]]] = {
+    "queue": Queue.objects,
+    "tenant": Tenant.objects,
+    "tenant_profile": TenantProfile.objects,
+}
 
 
 class _Undone(Exception):
@@ -31,7 +40,10 @@ def rehearse(change: Callable[[], object]) -> ChangePlan:
         with transaction.atomic(), transaction.atomic(using=cluster_database()), _audited() as entries:
             change()
             if entries:
-                plan = ChangePlan(_summary(entries), tuple(_changes(entries)), tuple(_warnings(entries)))
+                things = _Things(entries)
+                plan = ChangePlan(
+                    _summary(entries, things), tuple(_changes(entries, things)), tuple(_warnings(entries))
+                )
             raise _Undone
     except _Undone:
         return plan
@@ -54,18 +66,18 @@ def _audited() -> Iterator[list[AuditEntry]]:
         post_save.disconnect(note, sender=AuditEntry)
 
 
-def _summary(entries: Iterable[AuditEntry]) -> str:
-    return "; ".join(f"{entry.action.replace('_', ' ')} {_thing(entry)}" for entry in entries)
+def _summary(entries: Iterable[AuditEntry], things: "_Things") -> str:
+    return "; ".join(f"{entry.action.replace('_', ' ')} {things.name(entry)}" for entry in entries)
 
 
-def _changes(entries: Iterable[AuditEntry]) -> Iterator[Change]:
+def _changes(entries: Iterable[AuditEntry], things: "_Things") -> Iterator[Change]:
     for entry in entries:
         before, after = entry.before or {}, entry.after or {}
         names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         for name in names:
-            yield Change(f"{_thing(entry)}: {name}", before.get(name), after.get(name))
+            yield Change(f"{things.name(entry)}: {name}", before.get(name), after.get(name))
         if not names:
-            yield Change(_thing(entry), None, None)
+            yield Change(things.name(entry), None, None)
 
 
 def _warnings(entries: Iterable[AuditEntry]) -> Iterator[str]:
@@ -77,5 +89,24 @@ def _warnings(entries: Iterable[AuditEntry]) -> Iterator[str]:
                 yield from (f"it {why}" for why in why_not_returning(queue))
 
 
-def _thing(entry: AuditEntry) -> str:
-    return f"{entry.object_type} {entry.object_id}"
+class _Things:
+    """What entries are about, by their names where they have any: the id of what is only planned is nobody's."""
+
+    def __init__(self, entries: Iterable[AuditEntry]) -> None:
+        nameless: dict[str, set[str]] = {}
+        for entry in entries:
+            if entry.object_type in _NAMED and not _told_name(entry):
+                nameless.setdefault(entry.object_type, set()).add(entry.object_id)
+        self._names = {
+            (kind, str(row.pk)): str(row) for kind, ids in nameless.items() for row in _NAMED[kind].filter(pk__in=ids)
+        }
+
+    def name(self, entry: AuditEntry) -> str:
+        known = _told_name(entry) or self._names.get((entry.object_type, entry.object_id), entry.object_id)
+        return f"{entry.object_type} {known}"
+
+
+def _told_name(entry: AuditEntry) -> str:
+    """An operation is known by what it does."""
+    told = {**(entry.before or {}), **(entry.after or {})}
+    return str(told.get("kind" if entry.object_type == "operation" else "name") or "")

@@ -214,6 +214,7 @@ TABLE = {
     ("POST", "user-activate"): Row("users/{user}/activate", {ADMIN}),
     ("GET", "configuration"): Row("configuration", {ADMIN}),
     ("POST", "configuration"): Row("configuration?dry_run=true", {ADMIN}, body={"format": 1}),
+    ("GET", "health"): Row("health", SYSTEM_ROLES),
     ("GET", "version"): Row("version", EVERYONE),
     ("GET", "me"): Row("me", EVERYONE),
     ("PUT", "own-password"): Row("me/password", EVERYONE),

@@ -50,7 +50,8 @@ def test_all_problems_are_told_at_once_each_with_its_place(furnished) -> None:
     before = snapshot(furnished)
     found = problems_of(document)
     assert differences(before, snapshot(furnished)) == []
-    kept = "keep that, or create another queue and drain this one to it"
+    resized = "another number of partitions is a resize of the queue"
+    kept = f"keep that, or create another queue and drain this one to it; {resized}"
     never = f"and never changes; stored messages depend on it: {kept}"
     also = "stored messages were made as that: keep it, or enter another message type"
     assert found.pop("queues[5].partitions") == ["5000 cannot be; use 1 to 1,000 partitions"]

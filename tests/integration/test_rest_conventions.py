@@ -449,5 +449,5 @@ def test_a_plan_warns_of_what_is_seldom_wanted(api, world) -> None:
         "without dead letters",
     ]
     changes = api.patch(f"{API}/queues/telemetry?dry_run=true", {"retries": 7}).json()
-    told = {"what": f"queue {world.queue.id}: retries", "before": 1, "after": 7}
-    assert (changes["summary"], changes["changes"]) == (f"change queue {world.queue.id}", [told])
+    told = {"what": f"queue {world.queue.name}: retries", "before": 1, "after": 7}
+    assert (changes["summary"], changes["changes"]) == (f"change queue {world.queue.name}", [told])

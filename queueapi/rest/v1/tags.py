@@ -33,6 +33,7 @@ _WHAT_IT_IS: Final[Mapping[str, str]] = {
     "topics": "What the provider holds",
     "usage": "What tenants published and consumed",
     "users": "People and their roles",
+    "health": "Whether all parts are at work",
     "version": "Which release this is",
 }
 TAGS: Final = [{"name": name, "description": told} for name, told in _WHAT_IT_IS.items()]

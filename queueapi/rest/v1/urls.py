@@ -12,6 +12,7 @@ from queueapi.rest.v1.cluster import PartitionViewSet, ServiceViewSet
 from queueapi.rest.v1.configuration import ConfigurationView
 from queueapi.rest.v1.dead_letters import DeadLetterGroupViewSet, DeadLetterViewSet, QuarantinedLetterViewSet
 from queueapi.rest.v1.groups import GroupViewSet
+from queueapi.rest.v1.health import HealthView
 from queueapi.rest.v1.isolation import IsolationRequestViewSet
 from queueapi.rest.v1.lag import LagViewSet, QueueLagViewSet
 from queueapi.rest.v1.me import MeView, OwnPasswordView
@@ -70,6 +71,7 @@ urlpatterns = [
     path("pipeline", PipelineView.as_view(), name="pipeline"),
     path("pipeline/back-fills", BackfillsView.as_view(), name="pipeline-back-fills"),
     path("routing", RoutingView.as_view(), name="routing"),
+    path("health", HealthView.as_view(), name="health"),
     path("version", VersionView.as_view(), name="version"),
     path("configuration", ConfigurationView.as_view(), name="configuration"),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
