@@ -32,6 +32,11 @@ def story_of(alert: Alert) -> list[Event]:
     return sorted((*_own(alert), *_notices(alert), *_silences(alert)), key=lambda event: event.at)
 
 
+def plain_story_of(alert: Alert) -> list[Event]:
+    """As its tenant's people read it: whom channels told, and what silences keep quiet, is the installation's."""
+    return sorted(_own(alert), key=lambda event: event.at)
+
+
 def _own(alert: Alert) -> Iterator[Event]:
     if alert.since < alert.fired_at:
         yield Event(alert.since, f"More than {number(alert.threshold)} {alert.unit} for the first time", Tone.WARN)

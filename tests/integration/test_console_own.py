@@ -25,13 +25,14 @@ from queueapi.models import (
     Tenant,
     TenantUsageDay,
 )
+from tests.alerts import make_alert
 from tests.letters import make_letter, make_letters
 from tests.people import person, token_of
 
 pytestmark = pytest.mark.django_db
 
 MOST_QUERIES = 15
-LISTS = ("overview", "queues", "dead_letters", "isolation_requests", "usage", "operations")
+LISTS = ("overview", "alerts", "queues", "dead_letters", "isolation_requests", "usage", "operations")
 FOR_ADMINS = ("audit", "tokens", "create_token")
 STAFFS = (
     *("pending_requests", "services", "partitions", "rebalances", "alert_rules", "alert_channels", "silences"),
@@ -57,6 +58,8 @@ def world() -> World:
     for queue, whose in ((shared, tenant), (world.own, tenant), (shared, other), (world.others, other)):
         make_letter(queue, tenant=whose, exception_message=f"{whose.name} is too hot")
         Operation.objects.create(kind="replay", summary=f"Replay for {whose.name}", total=1, tenant_id=whose.pk)
+    for queue in (shared, world.others):
+        make_alert(queue)
     pause_queue(Actor("ada"), shared, tenant=other, reason="Foundry floods it")
     return world
 
