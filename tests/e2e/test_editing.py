@@ -128,6 +128,26 @@ def test_what_was_typed_is_there_again_after_a_session_was_over(
     expect(notice).to_be_hidden()
 
 
+def test_what_was_typed_where_a_form_was_refused_is_on_the_page_above(
+    page: Page, demo: RunningSystem, queue: str
+) -> None:
+    page.goto(queue)
+    reason = page.locator("#pauses").get_by_label("Reason")
+    reason.fill(" ")
+    page.locator("#pauses").get_by_role("button", name="Pause").click()
+    page.wait_for_url(re.compile(f"{queue}pause/"))
+    reason.fill("a flood")
+    page.context.clear_cookies(name="switchyard_session")
+    page.locator("#pauses").get_by_role("button", name="Pause").click()
+    page.wait_for_url(re.compile("/login/"))
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill(demo.password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(re.compile(f"{queue}$"))
+    expect(page.get_by_text("What you had typed is here again")).to_be_visible()
+    expect(reason).to_have_value("a flood")
+
+
 def test_a_lost_connection_is_told_and_forgotten_when_it_is_back(browser: Browser, demo: RunningSystem) -> None:
     page = another(browser, demo)
     page.goto("/queues/")

@@ -188,6 +188,26 @@ def test_who_sends_a_form_after_the_session_comes_back_to_it(client, came_from, 
     assert response.headers["Location"] == f"/login/?next={leads_to}"
 
 
+@pytest.mark.parametrize(
+    ("path", "leads_to"),
+    [
+        ("/dead-letters/replay/", "/dead-letters/"),
+        ("/queues/pause/", "/queues/"),
+        ("/alerts/00000000-0000-0000-0000-000000000001/acknowledge/", "/alerts/00000000-0000-0000-0000-000000000001/"),
+        (
+            "/queues/00000000-0000-0000-0000-000000000001/pauses/3/resume/",
+            "/queues/00000000-0000-0000-0000-000000000001/",
+        ),
+    ],
+)
+def test_who_comes_back_to_what_only_takes_forms_gets_the_page_above(admin_client, path, leads_to) -> None:
+    """Where a plan or a refused form was shown."""
+    answer = admin_client.get(path, headers={"Referer": f"http://testserver/login/?next={path}"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, leads_to)
+    for elsewhere in ("http://testserver/queues/", "http://elsewhere.example.org/login/", ""):
+        assert admin_client.get(path, headers={"Referer": elsewhere}).status_code == 405
+
+
 def test_signing_in_and_out(client: Client) -> None:
     User.objects.create_user("ada", password="correct horse", is_staff=True)
 
