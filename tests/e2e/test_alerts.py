@@ -50,23 +50,20 @@ def test_an_alert_fires_is_seen_and_acknowledged(demo: RunningSystem, page: Page
 
 
 def test_a_tenants_administrator_sees_to_an_alert_of_its_own_queue(demo: RunningSystem, tenants: Tenants) -> None:
-    """Nobody consumes it, so that what is published there waits."""
     page, name = tenants.page, f"Kilns-{uuid4().hex[:8]}"
-    queue = demo.request(
-        "POST", "queues", {"name": name, "topic": name.lower(), "handler": "log", "tenant": tenants.id}
-    )
-    demo.request("POST", f"queues/{queue['id']}/pause", {"reason": "a test"})
-    rule = {"name": f"{name} wait", "metric": "lag_messages", "queue": queue["id"], "threshold": 0, "for_s": 0}
+    told = {"name": name, "topic": name.lower(), "handler": "demo.core", "tenant": tenants.id}
+    queue = demo.request("POST", "queues", told)
+    rule = {"name": f"{name} fail", "metric": "open_letters", "queue": queue["id"], "threshold": 0, "for_s": 0}
     demo.request("POST", "alert-rules", rule)
     page.goto("/alerts/")
     expect(page.get_by_text("Nothing of yours is wrong")).to_be_visible()
-    message = {"tenant": tenants.id, "entity": str(uuid4()), "payload": {"temperature": 21}}
-    for _ in range(2):
-        demo.request("POST", f"queues/{queue['id']}/messages", message)
-    row = page.get_by_role("row", name=re.compile(f"2 messages wait in queue {name}"))
+    # Nobody can read it: it is a dead letter at once.
+    message = {"tenant": tenants.id, "entity": str(uuid4()), "payload_base64": "/w=="}
+    demo.request("POST", f"queues/{queue['id']}/messages", message)
+    row = page.get_by_role("row", name=re.compile(f"dead letters of queue {name} are open"))
     expect(row).to_be_visible(timeout=FIRES_MS)
-    row.get_by_role("link", name=re.compile("2 messages wait")).click()
-    expect(page.get_by_role("link", name="See why")).to_have_attribute("href", f"/queues/{queue['id']}/")
+    row.get_by_role("link", name=re.compile("dead letters of queue")).click()
+    expect(page.get_by_role("link", name="See why")).to_have_attribute("href", re.compile("^/dead-letters/"))
     page.get_by_label("Note").fill("we fire them tonight")
     page.get_by_role("button", name="Acknowledge").click()
     expect(page.get_by_text("Acknowledged: it does not escalate")).to_be_visible()

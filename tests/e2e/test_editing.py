@@ -143,7 +143,7 @@ def test_what_was_typed_where_a_form_was_refused_is_on_the_page_above(
     page.get_by_label("User name").fill("admin")
     page.get_by_label("Password").fill(demo.password)
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url(re.compile(f"{queue}$"))
+    page.wait_for_url(re.compile(f"{queue}(#.*)?$"))
     expect(page.get_by_text("What you had typed is here again")).to_be_visible()
     expect(reason).to_have_value("a flood")
 
