@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from queueapi.alerting.metrics import number
-from queueapi.choices import DeliveryState, NoticeKind, Tone
+from queueapi.alerting.metrics import measure
+from queueapi.choices import AlertMetric, DeliveryState, NoticeKind, Tone
 from queueapi.models import Alert, AlertNotice
 from queueapi.selectors.silences import silences_of
 
@@ -39,7 +39,8 @@ def plain_story_of(alert: Alert) -> list[Event]:
 
 def _own(alert: Alert) -> Iterator[Event]:
     if alert.since < alert.fired_at:
-        yield Event(alert.since, f"More than {number(alert.threshold)} {alert.unit} for the first time", Tone.WARN)
+        limit = measure(alert.threshold, AlertMetric(alert.metric))
+        yield Event(alert.since, f"More than {limit} for the first time", Tone.WARN)
     yield Event(alert.fired_at, "Fired", Tone.BAD)
     if alert.escalated_at is not None:
         yield Event(alert.escalated_at, "Escalated: nobody had acknowledged it", Tone.BAD)
