@@ -20,7 +20,7 @@ _WHOSE = [("own", "Our own"), ("shared", "Shared by all")]
 
 class OwnQueueFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Name")
-    whose = django_filters.ChoiceFilter(choices=_WHOSE, method="by_owner", empty_label="Own and shared")
+    whose = django_filters.ChoiceFilter(label="Whose", choices=_WHOSE, method="by_owner", empty_label="Own and shared")
 
     class Meta:
         model = Queue

@@ -972,6 +972,20 @@ def test_audit_entries_can_be_filtered(admin_client: Client) -> None:
     assert "Nothing matches" in text_of(admin_client.get(reverse("audit"), {"actor": "eve"}))
 
 
+def test_the_audit_calls_things_by_their_names(admin_client: Client) -> None:
+    queue = make_queue("Orders", Tenant.objects.create(name="Greenhouse"))
+    told = {"actor_name": "ada", "object_type": "queue"}
+    AuditEntry.objects.create(**told, action="change", object_id=str(queue.pk), after={"retries": 3})
+    AuditEntry.objects.create(**told, action="delete", object_id=str(uuid4()), before={"name": "Returns"})
+    AuditEntry.objects.create(**told, action="pause", object_id="a text that is no id")
+    shown = text_of(admin_client.get(reverse("audit")))
+    for name in ("Orders", "Returns", "a text that is no id"):
+        assert f"queue {name}" in shown
+    page = admin_client.get(reverse("audit")).content.decode()
+    assert f'href="{reverse("queue", args=[queue.pk])}"' in page
+    assert f'title="{queue.pk}"' in page
+
+
 # Speed
 
 
