@@ -4,18 +4,14 @@ rows is theirs to see."""
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeGuard, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib.auth.models import User
-from django.contrib.auth.views import redirect_to_login
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
-from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django_htmx.http import HttpResponseClientRedirect
 
+from console.signing_in import back_from_sign_in, to_sign_in
 from queueapi.access.backends import address_of
 from queueapi.access.principals import Principal, principal_of
 from queueapi.access.table import OPERATE, READ, Resource, Verb
@@ -40,14 +36,14 @@ def guarded(view: View, resource: Resource, changes: Need | None = None, own: Vi
     @wraps(view)
     def guard(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.user.is_authenticated:
-            return _to_sign_in(request)
+            return to_sign_in(request)
         principal = signed_in(request)
         shown = view if sees_console(principal) else own
         verb, needed = (READ, resource) if request.method in _SAFE else to_change
         if principal is None or shown is None or not principal.may(verb, needed):
             told = {"verb": verb, "resource": needed, "is_elsewhere": shown is None}
             return render(request, "403.html", told, status=403)
-        return shown(request, *args, **kwargs)
+        return back_from_sign_in(request, shown(request, *args, **kwargs))
 
     return never_cache(guard)
 
@@ -105,20 +101,3 @@ def actor_of(request: HttpRequest) -> Actor:
         tenant_id=None if principal is None else principal.tenant_id,
         request_id=current_request_id(),
     )
-
-
-def _to_sign_in(request: HttpRequest) -> HttpResponseBase:
-    """A part of a page that finds the session over takes the whole page along."""
-    htmx = getattr(request, "htmx", None)
-    if htmx:
-        return HttpResponseClientRedirect(redirect_to_login(htmx.current_url_abs_path or reverse("overview")).url)
-    return redirect_to_login(request.get_full_path() if request.method == "GET" else _page_of_form(request))
-
-
-def _page_of_form(request: HttpRequest) -> str:
-    """Where what was sent had been typed, as far as the browser tells: it is there again after signing in."""
-    came_from = request.headers.get("Referer", "")
-    if not url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure()):
-        return reverse("overview")
-    page = urlsplit(came_from)
-    return urlunsplit(("", "", page.path, page.query, ""))

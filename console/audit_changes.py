@@ -10,15 +10,19 @@ from queueapi.models import AuditEntry
 
 @dataclass(frozen=True, slots=True)
 class AuditedChange:
+    """`name` is what it is about; empty: that has none, or nobody knows any more."""
+
     entry: AuditEntry
     changes: list[Change]
+    name: str = ""
 
 
-def changes_of(entry: AuditEntry) -> AuditedChange:
+def changes_of(entry: AuditEntry, name: str = "") -> AuditedChange:
     """Those fields that are not what they were."""
     before, after = entry.before or {}, entry.after or {}
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return AuditedChange(entry, [Change(name, _told(before.get(name)), _told(after.get(name))) for name in names])
+    fields = [field for field in {**before, **after} if before.get(field) != after.get(field)]
+    changes = [Change(field, _told(before.get(field)), _told(after.get(field))) for field in fields]
+    return AuditedChange(entry, changes, name)
 
 
 def _told(value: Any) -> str | None:

@@ -6,9 +6,10 @@ import django_filters
 from django.db.models import Q, QuerySet
 
 from console.access import viewer
+from console.alert_filters import AlertFilter
 from console.filters import LetterListFilter, search_box
 from queueapi.access.tenancy import visible_filter
-from queueapi.models import DeadLetter, Queue
+from queueapi.models import Alert, DeadLetter, Queue
 from queueapi.selectors.dead_letters import letters_for_lists
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.tenant_figures import queues_used_by
@@ -19,7 +20,7 @@ _WHOSE = [("own", "Our own"), ("shared", "Shared by all")]
 
 class OwnQueueFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Name")
-    whose = django_filters.ChoiceFilter(choices=_WHOSE, method="by_owner", empty_label="Own and shared")
+    whose = django_filters.ChoiceFilter(label="Whose", choices=_WHOSE, method="by_owner", empty_label="Own and shared")
 
     class Meta:
         model = Queue
@@ -65,6 +66,26 @@ class OwnLetterFilter(LetterListFilter):
 
     def filter_queryset(self, _rows: QuerySet[Any]) -> QuerySet[Any]:
         return letters_for_lists(self.wanted)
+
+
+class OwnAlertFilter(AlertFilter):
+    """Rules are no page of theirs, and there is one tenant for them."""
+
+    queue = QueueChoiceFilter(queryset=lambda request: _own_queues(request), empty_label="Any queue")
+
+    class Meta:
+        model = Alert
+        fields: list[str] = []
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("tenant", "rule"):
+            del self.filters[name]
+
+
+def _own_queues(request: Any) -> QuerySet[Queue]:
+    """Alerts of those that all share are the system's."""
+    return Queue.objects.filter(tenant=viewer(request).tenant_id).select_related("tenant").order_by("name")
 
 
 def _queues(request: Any) -> QuerySet[Queue]:

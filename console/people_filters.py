@@ -48,9 +48,9 @@ class TokenFilter(django_filters.FilterSet):
 
 class UserFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Name")
-    role = django_filters.ChoiceFilter(field_name="account__role", choices=Role, empty_label="Any role")
+    role = django_filters.ChoiceFilter("account__role", label="Role", choices=Role, empty_label="Any role")
     tenant = django_filters.ModelChoiceFilter(
-        "account__tenant", queryset=Tenant.objects.all(), empty_label="Any tenant"
+        "account__tenant", label="Tenant", queryset=Tenant.objects.all(), empty_label="Any tenant"
     )
     active = django_filters.BooleanFilter("is_active", label="Show", widget=forms.Select(choices=_ACTIVE))
 

@@ -138,7 +138,7 @@ KINDS: Final = (
     Kind("Queues and topics", Resource.QUEUES, search.find_queues, _queue, "queues", is_tenants=True),
     Kind("Tenants", Resource.TENANTS, search.find_tenants, _tenant, "tenants"),
     Kind("Groups", Resource.GROUPS, search.find_queues_of_group, _group),
-    Kind("Alerts", Resource.ALERTS, search.find_alerts, _alert, "alerts"),
+    Kind("Alerts", Resource.ALERTS, search.find_alerts, _alert, "alerts", is_tenants=True),
     Kind("Dead letters by error", Resource.DEAD_LETTER_GROUPS, search.find_letter_groups, _letter_group),
     Kind("Dead letters", Resource.DEAD_LETTERS, search.find_letters, _letter, "dead_letters", is_tenants=True),
     Kind("Services", Resource.SERVICES, search.find_services, _service, "services"),

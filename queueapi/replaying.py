@@ -1,5 +1,6 @@
 """How a replay goes about it: how fast, how carefully, and when it stops. Pure rules, without a database."""
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +9,9 @@ from queueapi.errors import InvalidInput
 DEFAULT_RAMP: Final = (1, 10, 100)
 MAX_RATE_PER_S: Final = 1_000_000
 MAX_STEPS: Final = 20
+
+# As `why_stop` begins.
+_REASON_TO_STOP: Final = re.compile(r"\d+ of \d+ letters failed again, more than ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +92,8 @@ def why_stop(settings: ReplaySettings, standing: Standing) -> str:
         f"{standing.failed} of {outcomes} letters failed again, more than {settings.abort_ratio:.0%}; look at why, "
         f"then replay the {standing.total - standing.tried} that were not sent and are open again"
     )
+
+
+def is_reason_to_stop(text: str) -> bool:
+    """Whether `why_stop` said so: how the letters did, and nothing that went wrong elsewhere."""
+    return _REASON_TO_STOP.match(text) is not None

@@ -7,7 +7,7 @@ from django import template
 from django.utils.html import format_html
 
 from console.templatetags.console import duration, tone_badge
-from queueapi.alerting.metrics import METRICS, number
+from queueapi.alerting.metrics import measure
 from queueapi.choices import AlertMetric, DeliveryState, Tone
 from queueapi.models import AlertRule
 
@@ -17,7 +17,7 @@ register = template.Library()
 @register.filter
 def measured(value: float | None, metric: str) -> str:
     """A value of that metric, in its unit."""
-    return "not known" if value is None else f"{number(value)} {METRICS[AlertMetric(metric)].unit}"
+    return "not known" if value is None else measure(value, AlertMetric(metric))
 
 
 @register.filter

@@ -9,13 +9,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from console.access import actor_of
+from console.acknowledging import acknowledge_by_form
 from console.alert_filters import EVERY, AlertFilter
 from console.alert_forms import AcknowledgementForm, SilenceAlertForm
 from console.changes import carried_out
 from console.lists import Sort, Tab, make_tabs
 from console.live import render_live
 from console.live_lists import LiveListPage
-from queueapi.actions.alerts import acknowledge_alert
 from queueapi.actions.silences import silence_alert
 from queueapi.choices import AlertState
 from queueapi.models import Alert
@@ -43,6 +43,10 @@ class AlertList(LiveListPage):
     def all_rows(self) -> QuerySet[Any]:
         return alerts_for_lists()
 
+    def counted_rows(self) -> QuerySet[Any]:
+        """The same, without what counting needs not."""
+        return Alert.objects.all()
+
     def sort(self) -> Sort:
         """Those that are over have nothing urgent about them."""
         is_history = self.request.GET.get("state") == AlertState.RESOLVED and "sort" not in self.request.GET
@@ -51,7 +55,7 @@ class AlertList(LiveListPage):
     def tabs(self) -> list[Tab]:
         others = self.request.GET.copy()
         current, others["state"] = others.get("state", ""), EVERY
-        rows = self.filter_class(others, queryset=Alert.objects.all(), request=self.request).qs
+        rows = self.filter_class(others, queryset=self.counted_rows(), request=self.request).qs
         numbers = dict(rows.order_by().values_list("state").annotate(number=Count("pk")))
         are_open = sum(number for state, number in numbers.items() if state != AlertState.RESOLVED)
         return [Tab("", "Open", are_open, not current), *make_tabs(AlertState, numbers, current)[1:]]
@@ -71,19 +75,10 @@ def show_alert(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def acknowledge(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Back to the alert's page, or its form again with what was typed if refused."""
-    alert, form = _alert(pk), AcknowledgementForm(request.POST)
-    done, _ = carried_out(
-        request,
-        form,
-        lambda: acknowledge_alert(actor_of(request), alert, form.cleaned_data["note"]),
-        "Not acknowledged",
-    )
-    if done is None:
-        return render(request, "alerts/page.html", _facts(alert, acknowledgement=form))
-    is_mine = done.acknowledged_by == actor_of(request).name
-    told = "it does not escalate, and ends as ever" if is_mine else f"{done.acknowledged_by} sees to it already"
-    messages.success(request, f"Acknowledged: {told}.")
-    return redirect("alert", pk=pk)
+    alert = _alert(pk)
+    if (refused := acknowledge_by_form(request, alert)) is None:
+        return redirect("alert", pk=pk)
+    return render(request, "alerts/page.html", _facts(alert, acknowledgement=refused))
 
 
 @require_POST

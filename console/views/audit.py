@@ -5,11 +5,12 @@ import django_filters
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 
-from console.access import seen
+from console.access import seen, viewer
 from console.audit_changes import AuditedChange, changes_of
 from console.audit_filters import SEARCHED, AuditFilter
 from console.lists import BoundedPages, ListPage, Sort
 from queueapi.models import AuditEntry
+from queueapi.selectors.audit_names import names_of_objects
 
 
 class AuditList(ListPage):
@@ -25,7 +26,9 @@ class AuditList(ListPage):
         return BoundedPages(rows, self.page_size())
 
     def present(self, rows: Iterable[Any]) -> Iterable[AuditedChange]:
-        return [changes_of(entry) for entry in rows]
+        entries = list(rows)
+        names = names_of_objects(viewer(self.request), entries)
+        return [changes_of(entry, names.get(entry.pk, "")) for entry in entries]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs)

@@ -18,9 +18,8 @@ from queueapi.actions.operations import cancel_operation, pause_operation, resum
 from queueapi.choices import LetterState, OperationState
 from queueapi.errors import ActionError
 from queueapi.models import Operation
-from queueapi.selectors.isolation_words import error_of_operation
-from queueapi.selectors.operations import letter_states_of, letters_of, newest_log_entries
-from queueapi.selectors.queue_operations import HANDOVERS
+from queueapi.selectors.operation_words import error_of_operation, log_of_operation
+from queueapi.selectors.operations import letter_states_of, letters_of
 
 
 class OperationList(ListPage):
@@ -45,12 +44,11 @@ def show_operation(request: HttpRequest, pk: UUID) -> HttpResponse:
         seen(request, Operation.objects.select_related("created_by", "replay__target")), pk=pk
     )
     is_detailed = is_told_details(request)
-    operation.error = error_of_operation(operation, is_detailed=is_detailed)
     states = letter_states_of(operation)
     context = {
         "operation": operation,
-        # What an isolation waits for names services, and what others have sent.
-        "log": newest_log_entries(operation) if is_detailed or operation.kind not in HANDOVERS else [],
+        "error": error_of_operation(operation, is_detailed=is_detailed),
+        "log": log_of_operation(operation, is_detailed=is_detailed),
         "letters": letters_of(operation),
         "letter_states": states,
         "why_not_cancellable": _why_not_cancellable(operation),

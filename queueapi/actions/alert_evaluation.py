@@ -11,7 +11,7 @@ from django.db import transaction
 from queueapi.actions.alert_notices import ToTell, tell
 from queueapi.actions.alerts import change_state
 from queueapi.alerting.evaluation import evaluate
-from queueapi.alerting.metrics import SubjectKind, number, told
+from queueapi.alerting.metrics import SubjectKind, measure, told
 from queueapi.alerting.values import Changed, Changes, Figures, Fired, Standing, Watched
 from queueapi.choices import AlertMetric, AlertState, NoticeKind
 from queueapi.models import Alert, AlertBreach, AlertEvaluation, AlertRule, Silence
@@ -123,8 +123,9 @@ def _change(alert: Alert, one: Changed, rules: Mapping[UUID, AlertRule], now: da
 
 
 def _reason(alert: Alert) -> str:
-    said = told(AlertMetric(alert.metric), alert.value, alert.subject_name, alert.detail)
-    return f"{said}; more than {number(alert.threshold)} {alert.unit} is too much"
+    metric = AlertMetric(alert.metric)
+    said = told(metric, alert.value, alert.subject_name, alert.detail)
+    return f"{said}; more than {measure(alert.threshold, metric)} is too much"
 
 
 def _new_notices(fired: Iterable[Alert]) -> Iterable[ToTell]:

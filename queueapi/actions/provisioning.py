@@ -27,6 +27,7 @@ from queueapi.identity import service_id
 from queueapi.models import Operation, Queue
 from queueapi.queue_topics import message_specs, topics_of
 from queueapi.routing import tell_producers
+from queueapi.selectors.operation_words import waits_because
 from queueapi.selectors.queue_operations import PROVISION
 from queuecore.errors import QueueError
 from queuecore.metrics.reporting import create_metrics_topic
@@ -97,7 +98,7 @@ def _put_off(operation: Operation, error: QueueError) -> None:
             finish_operation(operation, OperationState.FAILED, error=error.message)
             log_operation(operation, error.message)
         elif wait_operation(operation, TRY_AGAIN):
-            log_operation(operation, f"waits and will try again: {error.message}")
+            log_operation(operation, waits_because(error.message))
 
 
 def _note(operation: Operation, done: int) -> None:

@@ -10,16 +10,17 @@ from queueapi.alerting.metrics import METRICS, SubjectKind
 from queueapi.choices import AlertMetric, LetterState
 from queueapi.config import config
 
+_PAGES: Final = {SubjectKind.CLUSTER: "services", SubjectKind.PIPELINE: "pipeline"}
 _LETTERS: Final = (AlertMetric.NEW_LETTERS, AlertMetric.OPEN_LETTERS)
 
 
 def page_of(metric: AlertMetric, subject: str, queue_id: UUID | None) -> str:
-    """Its path. Of requests the console has no page: REST tells of them. A queue that is gone has none any more: the
-    first one tells what else there is."""
-    if METRICS[metric].kind == SubjectKind.CLUSTER:
-        return reverse("services")
-    if METRICS[metric].kind == SubjectKind.REQUESTS:
-        return f"{reverse('requestcurrent-list')}?{urlencode({'request_topic': subject})}"
+    """Its path. A queue that is gone has none any more: the first one tells what else there is."""
+    kind = METRICS[metric].kind
+    if kind in _PAGES:
+        return reverse(_PAGES[kind])
+    if kind == SubjectKind.REQUESTS:
+        return f"{reverse('pending_requests')}?{urlencode({'q': subject})}"
     if queue_id is None:
         return reverse("overview")
     if metric in _LETTERS:

@@ -99,7 +99,7 @@ class Alert(models.Model):
 
     @property
     def link(self) -> str:
-        """The path of the page that explains it, for those who run the system."""
+        """The path of the page that explains it: of a tenant's alert one that its people have as well."""
         return page_of(AlertMetric(self.metric), self.subject_name, self.queue_id)
 
     @property

@@ -191,10 +191,14 @@ def _new_letters(reading: _Reading) -> Figures:
     return reading.of_every_queue(reading.freshness.as_of, told)
 
 
+def _kinds_of_errors(count: int) -> str:
+    return "one kind of error" if count == 1 else f"{count:,} kinds of errors"
+
+
 def _open_letters(reading: _Reading) -> Figures:
     groups = DeadLetterGroup.objects.filter(open_letters__gt=0).order_by().values("queue_id")
     rows = groups.annotate(letters=Sum("open_letters"), errors=Count("pk"))
-    told = {row["queue_id"]: _Told(row["letters"], f"{row['errors']:,} kinds of errors") for row in rows}
+    told = {row["queue_id"]: _Told(row["letters"], _kinds_of_errors(row["errors"])) for row in rows}
     return reading.of_every_queue(reading.now, told)
 
 

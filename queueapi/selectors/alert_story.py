@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from queueapi.alerting.metrics import number
-from queueapi.choices import DeliveryState, NoticeKind, Tone
+from queueapi.alerting.metrics import measure
+from queueapi.choices import AlertMetric, DeliveryState, NoticeKind, Tone
 from queueapi.models import Alert, AlertNotice
 from queueapi.selectors.silences import silences_of
 
@@ -32,9 +32,15 @@ def story_of(alert: Alert) -> list[Event]:
     return sorted((*_own(alert), *_notices(alert), *_silences(alert)), key=lambda event: event.at)
 
 
+def plain_story_of(alert: Alert) -> list[Event]:
+    """As its tenant's people read it: whom channels told, and what silences keep quiet, is the installation's."""
+    return sorted(_own(alert), key=lambda event: event.at)
+
+
 def _own(alert: Alert) -> Iterator[Event]:
     if alert.since < alert.fired_at:
-        yield Event(alert.since, f"More than {number(alert.threshold)} {alert.unit} for the first time", Tone.WARN)
+        limit = measure(alert.threshold, AlertMetric(alert.metric))
+        yield Event(alert.since, f"More than {limit} for the first time", Tone.WARN)
     yield Event(alert.fired_at, "Fired", Tone.BAD)
     if alert.escalated_at is not None:
         yield Event(alert.escalated_at, "Escalated: nobody had acknowledged it", Tone.BAD)

@@ -5,6 +5,8 @@ from typing import Any
 
 from django.db.models import Count, QuerySet, Value
 
+from queueapi.access.principals import Principal
+from queueapi.access.tenancy import visible
 from queueapi.choices import AlertState
 from queueapi.models import Alert
 from queueapi.selectors.isolation import undecided_requests
@@ -20,10 +22,11 @@ class FrameCounts:
     undecided: int
 
 
-def frame_counts() -> FrameCounts:
-    """One query: every page asks."""
-    firing = _counted(Alert.objects.filter(state=AlertState.FIRING), _FIRING)
-    found = dict(firing.union(_counted(undecided_requests(), _UNDECIDED), all=True))
+def frame_counts(principal: Principal) -> FrameCounts:
+    """Of what they may know of. One query: every page asks."""
+    firing = _counted(visible(principal, Alert.objects.filter(state=AlertState.FIRING)), _FIRING)
+    undecided = _counted(visible(principal, undecided_requests()), _UNDECIDED)
+    found = dict(firing.union(undecided, all=True))
     return FrameCounts(found.get(_FIRING, 0), found.get(_UNDECIDED, 0))
 
 

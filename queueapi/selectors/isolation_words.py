@@ -3,8 +3,8 @@ have sent and texts of errors are for who runs the system."""
 
 from typing import Final
 
-from queueapi.models import IsolationRequest, Operation
-from queueapi.selectors.queue_operations import HANDOVERS, ISOLATE, RETURN
+from queueapi.models import IsolationRequest
+from queueapi.selectors.queue_operations import ISOLATE, RETURN
 
 _BEGIN: Final = "a worker, to begin"
 _FAILED: Final = "it could not go on; administrators see why, and can have it tried again"
@@ -47,9 +47,3 @@ def error_of(request: IsolationRequest, *, is_detailed: bool) -> str:
     if is_detailed or not request.error:
         return request.error
     return _CANCELLED if request.is_cancelled else _FAILED
-
-
-def error_of_operation(operation: Operation, *, is_detailed: bool) -> str:
-    if is_detailed or not operation.error or operation.kind not in HANDOVERS:
-        return operation.error
-    return _FAILED

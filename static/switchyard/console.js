@@ -177,8 +177,10 @@ function restoreTyped() {
   sessionStorage.removeItem(TYPED);
   const cameFrom = document.referrer && new URL(document.referrer);
   if (!typed || !cameFrom || cameFrom.origin !== location.origin || !cameFrom.pathname.endsWith("/login/")) return;
-  const form = formsHere()[typed.form];
-  if (typed.page !== location.pathname || typed.who !== whoIsHere() || form?.action !== typed.action) return;
+  // A form that was refused is shown where it was sent to: whoever comes back gets the page above, which has it as well.
+  if (!typed.page.startsWith(location.pathname) || typed.who !== whoIsHere()) return;
+  const form = [formsHere()[typed.form], ...formsHere()].find((each) => each?.action === typed.action);
+  if (!form) return;
   typed.fields.forEach((field) => restoreField(form, ...field));
   form.dispatchEvent(new Event("change"));
   find("#typed").hidden = false;

@@ -1,6 +1,7 @@
 """Debian's Chromium, and the way in."""
 
 import shutil
+from typing import NamedTuple
 
 from playwright.sync_api import Page
 
@@ -15,6 +16,14 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+class Tenants(NamedTuple):
+    """A tenant of the test's own, and a page of its administrator."""
+
+    name: str
+    id: str
+    page: Page
 
 
 def browser_path() -> str | None:

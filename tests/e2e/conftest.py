@@ -2,13 +2,16 @@
 
 import shutil
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.e2e.browser import ARGUMENTS, browser_path, sign_in
+from tests.e2e.browser import ARGUMENTS, Tenants, browser_path, sign_in
 from tests.services import require_or_skip
 from tests.system import RunningSystem
+
+PASSWORD = "correct horse battery"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,5 +52,23 @@ def page(browser: Browser, demo: RunningSystem) -> Iterator[Page]:
     page.on("pageerror", lambda error: complaints.append(str(error)))
     sign_in(page, demo.password)
     yield page
+    context.close()
+    assert not complaints
+
+
+@pytest.fixture
+def tenants(browser: Browser, demo: RunningSystem) -> Iterator[Tenants]:
+    """As `page`, of a tenant's people."""
+    name = f"Foundry {uuid4().hex[:8]}"
+    tenant = demo.request("POST", "tenants", {"name": name})["id"]
+    user = {"name": f"gus-{uuid4().hex[:8]}", "password": PASSWORD, "role": "tenant_admin", "tenant": tenant}
+    demo.request("POST", "users", user)
+    context = browser.new_context(base_url=demo.url)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    sign_in(page, PASSWORD, user["name"])
+    yield Tenants(name, tenant, page)
     context.close()
     assert not complaints

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from queuecore.testing.waiting import wait_until
+from tests.e2e.browser import Tenants
 from tests.integration.web_receiver import Receiver, answer
 from tests.system import RunningSystem
 
@@ -46,6 +47,31 @@ def test_an_alert_fires_is_seen_and_acknowledged(demo: RunningSystem, page: Page
     expect(page.get_by_text("Acknowledged by admin")).to_be_visible()
     alert = demo.get_all(f"alerts?state=acknowledged&subject_key=queue:{queue_of(demo)}")[0]
     assert (alert["acknowledged_by"], alert["note"]) == ("admin", "replaying them")
+
+
+def test_a_tenants_administrator_sees_to_an_alert_of_its_own_queue(demo: RunningSystem, tenants: Tenants) -> None:
+    page, name = tenants.page, f"Kilns-{uuid4().hex[:8]}"
+    told = {"name": name, "topic": name.lower(), "handler": "demo.core", "tenant": tenants.id}
+    queue = demo.request("POST", "queues", told)
+    rule = {"name": f"{name} fail", "metric": "open_letters", "queue": queue["id"], "threshold": 0, "for_s": 0}
+    demo.request("POST", "alert-rules", rule)
+    page.goto("/alerts/")
+    expect(page.get_by_text("Nothing of yours is wrong")).to_be_visible()
+    # Nobody can read it: it is a dead letter at once.
+    message = {"tenant": tenants.id, "entity": str(uuid4()), "payload_base64": "/w=="}
+    demo.request("POST", f"queues/{queue['id']}/messages", message)
+    row = page.get_by_role("row", name=re.compile(f"dead letter of queue {name} is open"))
+    expect(row).to_be_visible(timeout=FIRES_MS)
+    row.get_by_role("link", name=re.compile("dead letter of queue")).click()
+    expect(page.get_by_role("link", name="See why")).to_have_attribute("href", re.compile("^/dead-letters/"))
+    page.get_by_label("Note").fill("we fire them tonight")
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.get_by_text("Acknowledged: it does not escalate")).to_be_visible()
+    expect(page.get_by_text("we fire them tonight")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("l")
+    page.wait_for_url("/alerts/")
+    expect(page.get_by_role("row", name=re.compile(name))).to_contain_text("Acknowledged")
 
 
 def queue_of(system: RunningSystem) -> str:

@@ -109,7 +109,8 @@ def test_what_was_typed_is_there_again_after_a_session_was_over(
     page.context.clear_cookies(name="switchyard_session")
     # The picture of the strategies is asked for at once; any other field would be sent with the form.
     if asks_at_once:
-        page.get_by_role("radio", name=re.compile("^RETRY_ALL ")).check()
+        # Not `check`, which would look at the radio button once more: the page is gone by then.
+        page.get_by_role("radio", name=re.compile("^RETRY_ALL ")).click()
     else:
         page.get_by_role("button", name="Show the plan").click()
     page.wait_for_url(re.compile("/login/"))
@@ -126,6 +127,26 @@ def test_what_was_typed_is_there_again_after_a_session_was_over(
     expect(notice).to_be_hidden()
     page.reload()
     expect(notice).to_be_hidden()
+
+
+def test_what_was_typed_where_a_form_was_refused_is_on_the_page_above(
+    page: Page, demo: RunningSystem, queue: str
+) -> None:
+    page.goto(queue)
+    reason = page.locator("#pauses").get_by_label("Reason")
+    reason.fill(" ")
+    page.locator("#pauses").get_by_role("button", name="Pause").click()
+    page.wait_for_url(re.compile(f"{queue}pause/"))
+    reason.fill("a flood")
+    page.context.clear_cookies(name="switchyard_session")
+    page.locator("#pauses").get_by_role("button", name="Pause").click()
+    page.wait_for_url(re.compile("/login/"))
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill(demo.password)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(re.compile(f"{queue}(#.*)?$"))
+    expect(page.get_by_text("What you had typed is here again")).to_be_visible()
+    expect(reason).to_have_value("a flood")
 
 
 def test_a_lost_connection_is_told_and_forgotten_when_it_is_back(browser: Browser, demo: RunningSystem) -> None:

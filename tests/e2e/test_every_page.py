@@ -29,6 +29,11 @@ def furnish(system: RunningSystem) -> list[str]:
     system.request("POST", "alert-channels", channel)
     system.request("POST", "tokens", {"name": f"Token {name}", "scopes": ["queues:read"]})
     system.request("POST", "tenant-profiles", {"name": f"Profile {name}"})
+    tenant = system.request("POST", "tenants", {"name": f"Tenant {name}"})["id"]
+    asked = {"tenant": tenant, "queues": [{"name": "Main", "partitions": 2}], "reason": "a test"}
+    isolation = system.request("POST", "isolation-requests", asked)["id"]
+    spare = {"name": f"Spare-{uuid4().hex[:8]}", "topic": f"spare-{uuid4().hex[:8]}", "handler": "log"}
+    queue = system.request("POST", "queues", spare)["id"]
     wait_until(lambda: any(alert["rule_name"] == name for alert in system.get_all("alerts")), FIRES_S)
     wait_until(lambda: system.get_all("rebalances"), FIRES_S)
     wait_until(lambda: system.get_all("services"), FIRES_S)
@@ -37,6 +42,9 @@ def furnish(system: RunningSystem) -> list[str]:
     return [
         f"/alert-rules/{rule['id']}/",
         f"/tenants/{own_tenant(system)}/",
+        f"/isolation-requests/{isolation}/",
+        f"/isolation-requests/{isolation}/retire/",
+        f"/queues/{queue}/delete/",
         f"/users/{user['id']}/unlock/",
         f"/services/{service['service_id']}/undrain/",
     ]

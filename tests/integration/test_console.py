@@ -188,6 +188,26 @@ def test_who_sends_a_form_after_the_session_comes_back_to_it(client, came_from, 
     assert response.headers["Location"] == f"/login/?next={leads_to}"
 
 
+@pytest.mark.parametrize(
+    ("path", "leads_to"),
+    [
+        ("/dead-letters/replay/", "/dead-letters/"),
+        ("/queues/pause/", "/queues/"),
+        ("/alerts/00000000-0000-0000-0000-000000000001/acknowledge/", "/alerts/00000000-0000-0000-0000-000000000001/"),
+        (
+            "/queues/00000000-0000-0000-0000-000000000001/pauses/3/resume/",
+            "/queues/00000000-0000-0000-0000-000000000001/",
+        ),
+    ],
+)
+def test_who_comes_back_to_what_only_takes_forms_gets_the_page_above(admin_client, path, leads_to) -> None:
+    """Where a plan or a refused form was shown."""
+    answer = admin_client.get(path, headers={"Referer": f"http://testserver/login/?next={path}"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, leads_to)
+    for elsewhere in ("http://testserver/queues/", "http://elsewhere.example.org/login/", ""):
+        assert admin_client.get(path, headers={"Referer": elsewhere}).status_code == 405
+
+
 def test_signing_in_and_out(client: Client) -> None:
     User.objects.create_user("ada", password="correct horse", is_staff=True)
 
@@ -950,6 +970,20 @@ def test_audit_entries_can_be_filtered(admin_client: Client) -> None:
         assert "ada" in shown, asked
         assert "bob" not in shown, asked
     assert "Nothing matches" in text_of(admin_client.get(reverse("audit"), {"actor": "eve"}))
+
+
+def test_the_audit_calls_things_by_their_names(admin_client: Client) -> None:
+    queue = make_queue("Orders", Tenant.objects.create(name="Greenhouse"))
+    told = {"actor_name": "ada", "object_type": "queue"}
+    AuditEntry.objects.create(**told, action="change", object_id=str(queue.pk), after={"retries": 3})
+    AuditEntry.objects.create(**told, action="delete", object_id=str(uuid4()), before={"name": "Returns"})
+    AuditEntry.objects.create(**told, action="pause", object_id="a text that is no id")
+    shown = text_of(admin_client.get(reverse("audit")))
+    for name in ("Orders", "Returns", "a text that is no id"):
+        assert f"queue {name}" in shown
+    page = admin_client.get(reverse("audit")).content.decode()
+    assert f'href="{reverse("queue", args=[queue.pk])}"' in page
+    assert f'title="{queue.pk}"' in page
 
 
 # Speed

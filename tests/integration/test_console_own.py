@@ -21,17 +21,20 @@ from queueapi.models import (
     LagCurrent,
     Operation,
     Pause,
+    PipelineRun,
+    PipelineStanding,
     Queue,
     Tenant,
     TenantUsageDay,
 )
+from tests.alerts import make_alert
 from tests.letters import make_letter, make_letters
 from tests.people import person, token_of
 
 pytestmark = pytest.mark.django_db
 
 MOST_QUERIES = 15
-LISTS = ("overview", "queues", "dead_letters", "isolation_requests", "usage", "operations")
+LISTS = ("overview", "alerts", "queues", "dead_letters", "isolation_requests", "usage", "operations")
 FOR_ADMINS = ("audit", "tokens", "create_token")
 STAFFS = (
     *("pending_requests", "services", "partitions", "rebalances", "alert_rules", "alert_channels", "silences"),
@@ -57,6 +60,8 @@ def world() -> World:
     for queue, whose in ((shared, tenant), (world.own, tenant), (shared, other), (world.others, other)):
         make_letter(queue, tenant=whose, exception_message=f"{whose.name} is too hot")
         Operation.objects.create(kind="replay", summary=f"Replay for {whose.name}", total=1, tenant_id=whose.pk)
+    for queue in (shared, world.others):
+        make_alert(queue)
     pause_queue(Actor("ada"), shared, tenant=other, reason="Foundry floods it")
     return world
 
@@ -261,6 +266,30 @@ def test_audit_tells_their_administrators_what_was_done_and_not_from_where(world
     assert "suspend" in page
     assert "10.1.2.3" not in page
     assert browser_of(world, "ned").get(reverse("audit")).status_code == 403
+
+
+def test_the_audit_names_what_is_theirs_and_nothing_else(world) -> None:
+    for queue in (world.own, world.others):
+        AuditEntry.objects.create(
+            actor_name="ada", action="change", object_type="queue", object_id=str(queue.pk), tenant_id=world.tenant.pk
+        )
+    page = seen(browser(world), "audit")
+    assert f'title="{world.own.pk}">Beds<' in page
+    assert "Ovens" not in page
+
+
+def test_that_figures_are_old_is_told_without_what_runs_here(world) -> None:
+    before = timezone.now() - timedelta(hours=1)
+    times = {"newest_event_at": before, "started_at": before, "finished_at": before}
+    PipelineRun.objects.create(query="events", batch_id=1, events=1, **times)
+    PipelineStanding.objects.update_or_create(
+        pk=1, defaults={"ran_at": before, "error": "spark-3 refused the connection"}
+    )
+    client = browser(world)
+    for page in (seen(client, "queues"), seen(client, "queue", world.own.pk)):
+        assert "Figures are 1 h old." in page
+        assert "spark-3" not in page
+        assert reverse("pipeline") not in page
 
 
 def test_what_an_operation_of_an_isolation_waits_for_is_not_told(world) -> None:

@@ -4,6 +4,7 @@ from datetime import date, timedelta
 from functools import partial
 from typing import Final
 
+from queueapi.selectors.operation_words import waits_because
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from workers.operations.run import NotYet, OperationRun
 
@@ -35,7 +36,7 @@ class BackfillKind:
             try:
                 rows += backfill_day(first + timedelta(days=number), partial(run.note, number + 1))
             except (PipelineBusy, SparkUnavailable) as error:
-                raise NotYet(timedelta(seconds=10), f"waits and will try again: {error.message}") from error
+                raise NotYet(timedelta(seconds=10), waits_because(error.message)) from error
             run.check()
         return f"{rows:,} rows of summaries are made anew"
 

@@ -8,6 +8,7 @@ from queueapi.actions.rebalances import follow_rebalance
 from queueapi.choices import OperationState
 from queueapi.cluster.store import DatabaseStore
 from queueapi.models import Operation
+from queueapi.selectors.operation_words import waits_because
 from queueapi.selectors.services import living
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.cluster.leases import unknown_rebalance
@@ -127,4 +128,4 @@ def _why_it_waits(rebalance: Rebalance) -> str:
 
 
 def _later(error: QueueError) -> NotYet:
-    return NotYet(_COME_BACK, f"waits and will try again: {error.message}")
+    return NotYet(_COME_BACK, waits_because(error.message))

@@ -10,6 +10,7 @@ from queueapi.actions.replay_collecting import LetterCollector
 from queueapi.actions.replay_items import give_back_letters, note_collected
 from queueapi.models import Operation, Replay
 from queueapi.replaying import sent_at_most, why_stop
+from queueapi.selectors.operation_words import waits_because
 from queueapi.selectors.replays import chosen_letters, replays_with_operations, settings_of, standing_of
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import ProducerFenced, QueueError
@@ -125,7 +126,7 @@ def _collect(run: OperationRun, replay: Replay) -> None:
 
 
 def _later(error: QueueError) -> NotYet:
-    return NotYet(_COME_BACK, f"waits and will try again: {error.message}")
+    return NotYet(_COME_BACK, waits_because(error.message))
 
 
 def _summary(replay: Replay) -> str:

@@ -11,6 +11,7 @@ from queueapi.actions.operations import NoLongerOurs, claim_operation, finish_op
 from queueapi.actions.replays import REPLAY
 from queueapi.choices import OperationState
 from queueapi.identity import service_id
+from queueapi.selectors.operation_words import waits_because
 from queueapi.selectors.pipeline import BACKFILL
 from queueapi.selectors.queue_operations import DELETE, DRAIN, ISOLATE, PROVISION, RESIZE, RETURN
 from queueapi.selectors.rebalances import REBALANCE
@@ -74,7 +75,7 @@ def _run(run: OperationRun, kind: OperationKind) -> None:
         raise
     except (InterfaceError, OperationalError) as error:
         # The database is away, or two of us stood in each other's way: no fault of the operation's.
-        raise NotYet(_COME_BACK, f"waits and will try again: {error}") from error
+        raise NotYet(_COME_BACK, waits_because(error)) from error
     except Paused:
         wait_operation(operation)
     except Cancelled:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Final
 
+from queueapi.selectors.operation_words import waits_because
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import GroupActive, NotOwner, ProducerFenced, QueueError
 from workers.operations.run import NotYet, OperationRun
@@ -37,5 +38,5 @@ def trying_again() -> Iterator[None]:
         yield
     except QueueError as error:
         if error.retryable or isinstance(error, _IN_THE_WAY):
-            raise NotYet(_COME_BACK, f"waits and will try again: {error.message}") from error
+            raise NotYet(_COME_BACK, waits_because(error.message)) from error
         raise

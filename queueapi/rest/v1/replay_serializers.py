@@ -7,8 +7,9 @@ from rest_framework import serializers
 from queueapi.models import Queue, Replay, ReplayItem
 from queueapi.replaying import DEFAULT_RAMP, MAX_STEPS, ReplaySettings
 from queueapi.rest.conventions.dry_runs import ChangePlanSerializer
-from queueapi.rest.tenancy import VisibleField
+from queueapi.rest.tenancy import VisibleField, is_told_details
 from queueapi.rest.v1.selections import SelectionSerializer
+from queueapi.selectors.operation_words import error_of_operation
 
 
 class ReplaySerializer(serializers.ModelSerializer[Replay]):
@@ -16,7 +17,7 @@ class ReplaySerializer(serializers.ModelSerializer[Replay]):
 
     state = serializers.CharField(source="operation.state")
     paused = serializers.BooleanField(source="operation.is_paused")
-    error = serializers.CharField(source="operation.error")
+    error = serializers.SerializerMethodField(help_text="Why it failed; empty: it has not.")
     total = serializers.IntegerField(source="operation.total")
     created_by = serializers.CharField(source="operation.created_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField(source="operation.created_at")
@@ -30,6 +31,9 @@ class ReplaySerializer(serializers.ModelSerializer[Replay]):
             "abort_min", "max_replays", "total", "sent", "succeeded", "failed", "skipped", "created_by", "created_at",
             "started_at", "finished_at",
         ]  # fmt: skip
+
+    def get_error(self, replay: Replay) -> str:
+        return error_of_operation(replay.operation, is_detailed=is_told_details(self.context))
 
 
 class ReplayItemSerializer(serializers.ModelSerializer[ReplayItem]):

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from queueapi.models import Operation, Tenant
 from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.tenancy import VisibleField, is_told_details
-from queueapi.selectors.isolation_words import error_of_operation
+from queueapi.selectors.operation_words import error_of_operation
 
 
 class PublishSerializer(StrictSerializer):

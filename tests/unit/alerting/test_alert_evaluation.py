@@ -1,5 +1,6 @@
 """When alerts fire, change and resolve: all of it without a database."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queueapi.alerting.evaluation import RECOVERED, RULE_GONE, RULE_OFF, SUBJECT_GONE, evaluate
-from queueapi.alerting.metrics import METRICS, SubjectKind, told
+from queueapi.alerting.metrics import METRICS, SubjectKind, measure, told
 from queueapi.alerting.values import (
     Changed,
     Changes,
@@ -418,3 +419,18 @@ def test_every_metric_is_told_in_a_sentence() -> None:
     said = told(LAG, 12_400, "Main", "most in partition 3")
     assert said == "12,400 messages wait in queue Main: most in partition 3"
     assert told(AlertMetric.ERROR_RATE, 6.25, "Main") == "6.25 % of attempts in queue Main fail"
+
+
+@pytest.mark.parametrize("metric", list(AlertMetric))
+def test_one_of_something_is_told_as_one(metric: AlertMetric) -> None:
+    assert "1 " in told(metric, 1, "x")
+    assert not re.search(r"\b1 (messages|dead letters|requests|service instances)\b", told(metric, 1, "x"))
+    assert not re.search(r"^1 (messages|partitions|letters|requests|instances)\b", measure(1, metric))
+
+
+def test_a_value_is_told_in_its_unit() -> None:
+    assert [measure(value, LAG) for value in (0, 1, 1.5, 2_000)] == [
+        "0 messages", "1 message", "1.5 messages", "2,000 messages"
+    ]  # fmt: skip
+    assert measure(1, AlertMetric.NEW_LETTERS) == "1 letter in an hour"
+    assert measure(1, AlertMetric.LAG_SECONDS) == "1 s"

@@ -1,0 +1,48 @@
+"""What a tenant's people are told of an operation of theirs: how far it is, and what they can do. What goes wrong
+within the installation (ids of services, addresses, texts of errors) is for who runs the system."""
+
+from typing import Final
+
+from queueapi.models import Operation, OperationLogEntry
+from queueapi.replaying import is_reason_to_stop
+from queueapi.selectors.operations import newest_log_entries
+from queueapi.selectors.queue_operations import HANDOVERS
+
+WAITS: Final = "waits and will try again"
+
+_ISOLATION_FAILED: Final = "it could not go on; administrators see why, and can have it tried again"
+_FAILED: Final = (
+    "it could not go on, and what was not sent is open again; those who run the system see why, and have to mend that "
+    "before it is replayed"
+)
+
+
+def waits_because(reason: object) -> str:
+    """For its log. Whoever runs the system reads all of it."""
+    return f"{WAITS}: {reason}"
+
+
+def error_of_operation(operation: Operation, *, is_detailed: bool) -> str:
+    """Why it failed; empty: it has not. That too many letters failed again is their own affair, and told as it is."""
+    if is_detailed or not operation.error or is_reason_to_stop(operation.error):
+        return operation.error
+    return _ISOLATION_FAILED if operation.kind in HANDOVERS else _FAILED
+
+
+def log_of_operation(operation: Operation, *, is_detailed: bool) -> list[OperationLogEntry]:
+    """Its newest lines. What an isolation waits for names services, and what others have sent: it has words of its
+    own."""
+    if is_detailed:
+        return newest_log_entries(operation)
+    if operation.kind in HANDOVERS:
+        return []
+    lines = newest_log_entries(operation)
+    for line in lines:
+        line.text = _plain(operation, line.text)
+    return lines
+
+
+def _plain(operation: Operation, text: str) -> str:
+    if text == operation.error:
+        return error_of_operation(operation, is_detailed=False)
+    return WAITS if text.startswith(WAITS) else text
