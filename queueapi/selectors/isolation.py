@@ -16,7 +16,7 @@ NOT_CARRIED_OUT: Final = (IsolationState.REQUESTED, IsolationState.REFUSED, Isol
 def isolation_requests() -> QuerySet[IsolationRequest]:
     """Each with the last line of the log of its operation: what is done, or waited for."""
     lines = OperationLogEntry.objects.filter(operation=OuterRef("operation")).order_by("-id").values("text")[:1]
-    rows = IsolationRequest.objects.select_related("tenant", "operation").prefetch_related("comments")
+    rows = IsolationRequest.objects.select_related("tenant__profile", "operation").prefetch_related("comments")
     return rows.annotate(last_line=Subquery(lines))
 
 
