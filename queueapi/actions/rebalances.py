@@ -23,9 +23,10 @@ from queueapi.errors import AlreadyFinal, InvalidInput
 from queueapi.models import Operation, Queue
 from queueapi.selectors.rebalances import REBALANCE, operation_of, recent_pause_ms
 from queuecore.cluster.rebalances import Rebalance
+from queuecore.cluster.resizing import queue_key
 from queuecore.cluster.services import ServiceInfo, named_services, unknown_service
 from queuecore.cluster.view import ClusterView
-from queuecore.cluster.what_if import WhatIf, queue_key, what_if
+from queuecore.cluster.what_if import WhatIf, what_if
 from queuecore.errors import ConfigurationError, InvalidName, UnknownQueue
 
 LONGEST_REASON: Final = 500
@@ -45,7 +46,7 @@ def plan_rebalance(
     settings = config()
     try:
         return what_if(
-            view,
+            view.spread,
             assignor=settings.cluster.assignor,
             hash_name=settings.queue.partitions.hash_function_name,
             joining=joining,
