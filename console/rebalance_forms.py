@@ -7,8 +7,8 @@ from django import forms
 
 from console.fields import QueueField
 from queueapi.actions.rebalances import LONGEST_REASON
+from queuecore.cluster.resizing import MAX_PARTITIONS
 from queuecore.cluster.services import MAX_WEIGHT, ServiceInfo
-from queuecore.cluster.what_if import MAX_PARTITIONS
 from queuecore.errors import ConfigurationError, InvalidName
 
 _MOST_JOINING: Final = 100

@@ -18,7 +18,8 @@ from console.live_lists import LiveListPage
 from queueapi.actions.alert_rules import change_rule, create_rule, delete_rule
 from queueapi.errors import ActionError
 from queueapi.models import AlertRule, Queue
-from queueapi.selectors.alert_rules import measures_of, rules_for_lists
+from queueapi.selectors.alert_measures import measures_of
+from queueapi.selectors.alert_rules import rules_for_lists
 from queueapi.selectors.tenants import recent_audit
 
 _QUEUES_OFFERED = 100

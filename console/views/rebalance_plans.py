@@ -14,7 +14,7 @@ from console.rebalance_forms import RebalancePlanForm
 from queueapi.actions.rebalances import plan_rebalance, start_rebalance, why_not_appliable
 from queueapi.cluster.store import DatabaseStore
 from queueapi.errors import ActionError
-from queuecore.cluster.view import ClusterView
+from queuecore.cluster.view import Spread
 from queuecore.cluster.what_if import WhatIf
 from queuecore.errors import UnknownService
 
@@ -26,12 +26,12 @@ _PLANNED: Final = ("leaving", "joining", "weight", "joining_ids", "queue", "part
 @require_http_methods(["GET", "HEAD", "POST"])
 def plan(request: HttpRequest) -> HttpResponse:
     """What would happen, as the address asks; a POST does it, and shows the page again if refused."""
-    view = DatabaseStore().view()
+    spread = DatabaseStore().spread()
     data = request.POST if request.method == "POST" else request.GET
-    form = RebalancePlanForm(view.services, data or None)
+    form = RebalancePlanForm(spread.services, data or None)
     if request.method == "POST" and (done := _apply(request, form)):
         return done
-    return render(request, "rebalances/plan.html", {"form": form, "planned": _planned(data), **_seen(form, view)})
+    return render(request, "rebalances/plan.html", {"form": form, "planned": _planned(data), **_seen(form, spread)})
 
 
 def _apply(request: HttpRequest, form: RebalancePlanForm) -> HttpResponse | None:
@@ -52,13 +52,13 @@ def _planned(data: QueryDict) -> list[tuple[str, str]]:
     return [(name, value) for name in _PLANNED for value in data.getlist(name) if value]
 
 
-def _seen(form: RebalancePlanForm, view: ClusterView) -> dict[str, Any]:
+def _seen(form: RebalancePlanForm, spread: Spread) -> dict[str, Any]:
     """The what-if, or nothing where what was typed cannot be planned for."""
     if form.is_bound and not _is_plannable(form):
         return {}
     asked = form.asked
     try:
-        seen = plan_rebalance(view=view, **asked)
+        seen = plan_rebalance(spread=spread, **asked)
     except (ActionError, UnknownService) as error:
         form.add_error(None, f"This cannot be planned: {error.message}.")
         return {}
@@ -69,7 +69,7 @@ def _seen(form: RebalancePlanForm, view: ClusterView) -> dict[str, Any]:
         "flow": draw_moves(seen.plan.moves),
         "tables": balance_tables(balance),
         "why_not": _why_not(seen, asked),
-        "service_count": len(view.services),
+        "service_count": len(spread.services),
     }
 
 

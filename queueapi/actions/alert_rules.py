@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django.apps import apps as all_apps
 from django.db import router, transaction
-from django.db.models import F
+from django.db.models import F, Value
 
 from queueapi.actions.actor import Actor, audit
 from queueapi.actions.alert_scopes import check_tenant
@@ -69,7 +69,8 @@ def change_rule(actor: Actor, rule: AlertRule, **changes: Any) -> AlertRule:
 def delete_rule(actor: Actor, rule: AlertRule) -> None:
     """Its open alerts resolve with the next evaluation. NotChangeable for one that comes with the system."""
     with transaction.atomic():
-        kept = AlertRule.objects.select_for_update(of=("self",)).get(pk=rule.pk)
+        rules = AlertRule.objects.select_related("tenant", "queue")
+        kept = rules.select_for_update(of=("self",)).get(pk=rule.pk)
         if kept.is_default:
             raise NotChangeable(f"rule {kept.name} comes with the system, and would come back; set enabled to false")
         _audit(actor, "delete", kept, told(kept), None)
@@ -91,10 +92,16 @@ def restore_default_rules(using: str = "default", apps: Any = all_apps, **_: Any
 
 def told(rule: AlertRule) -> dict[str, Any]:
     """As the audit has it, with its channels by their names."""
-    channels = {
-        name: sorted(getattr(rule, name).values_list("name", flat=True)) if rule.pk else [] for name in CHANNEL_FIELDS
-    }
+    channels: dict[str, list[str]] = {name: [] for name in CHANNEL_FIELDS}
+    for field, channel in _channels_of(rule) if rule.pk else ():
+        channels[field].append(channel)
     return {**shown(rule, RULE_FIELDS), **channels}
+
+
+def _channels_of(rule: AlertRule) -> list[tuple[str, str]]:
+    """By field and name, all of them asked for at once."""
+    first, *others = (getattr(rule, name).order_by().values_list(Value(name), "name") for name in CHANNEL_FIELDS)
+    return sorted(first.union(*others, all=True))
 
 
 def _set_channels(rule: AlertRule, fields: Mapping[str, Iterable[AlertChannel]]) -> None:

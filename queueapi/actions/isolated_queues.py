@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.db import transaction
 
@@ -31,13 +31,20 @@ _NOT_COPIED: Final = ("dlq_topic", "state_topic", "label")
 Asked = Mapping[str, Any]
 
 
-def check_asked(tenant: Tenant, asked: Sequence[Asked]) -> list[Queue]:
+class Isolated(NamedTuple):
+    """A queue of a tenant's own, and the one that it has it instead of."""
+
+    own: Queue
+    shared: Queue
+
+
+def check_asked(tenant: Tenant, asked: Sequence[Asked]) -> list[Isolated]:
     """The queues that the tenant would have, of which none is stored. InvalidInput, NotChangeable where it could not
     have them now, all of them together."""
     with transaction.atomic():
         made = _made(tenant, asked)
-        for queue in made:
-            _store(queue)
+        for one in made:
+            _store(one.own)
         transaction.set_rollback(True)
     return made
 
@@ -45,7 +52,7 @@ def check_asked(tenant: Tenant, asked: Sequence[Asked]) -> list[Queue]:
 def store_isolated_queues(actor: Actor, request: IsolationRequest, operation: Operation) -> list[Queue]:
     """Record the queues that were asked for, for the operation to create. InvalidInput and NotChangeable say what
     stands in the way by now."""
-    made = _made(request.tenant, request.queues)
+    made = [one.own for one in _made(request.tenant, request.queues)]
     shared = Queue.objects.select_for_update().filter(tenant=SYSTEM_TENANT, name__in=[queue.name for queue in made])
     if len(list(shared.values_list("pk"))) < len(made):
         raise NotChangeable("one of the shared queues has just been deleted; look again")
@@ -95,13 +102,14 @@ def shared_queue(name: str) -> Queue:
     return found
 
 
-def _made(tenant: Tenant, asked: Sequence[Asked]) -> list[Queue]:
+def _made(tenant: Tenant, asked: Sequence[Asked]) -> list[Isolated]:
     if tenant.is_system:
         raise InvalidInput("the system's queues are those that all share; name another tenant")
     names = [one["name"].lower() for one in asked]
     if not names or len(set(names)) < len(names):
         raise InvalidInput("queues: name at least one, and each once")
-    return [_isolated(tenant, shared_queue(one["name"]), one) for one in asked]
+    found = ((shared_queue(one["name"]), one) for one in asked)
+    return [Isolated(_isolated(tenant, shared, one), shared) for shared, one in found]
 
 
 def _isolated(tenant: Tenant, shared: Queue, asked: Asked) -> Queue:

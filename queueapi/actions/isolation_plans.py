@@ -1,6 +1,6 @@
 """What an isolation would make, before anybody decides on it: which queues and topics, and who would consume them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,6 @@ from queueapi.errors import ActionError
 from queueapi.models import Queue, Tenant
 from queueapi.selectors.queue_warnings import queue_warnings
 from queueapi.selectors.services import living
-from queuecore.topics import SYSTEM_TENANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +62,10 @@ def plan_isolation(tenant: Tenant, asked: Sequence[Asked]) -> IsolationPlan:
     except ActionError as error:
         return IsolationPlan(why_not=error.message)
     alive = list(living())
-    shared = {queue.name: queue for queue in Queue.objects.filter(tenant=SYSTEM_TENANT, name__in=_names(made))}
-    queues = tuple(_planned(queue, shared[queue.name]) for queue in made)
-    told = (warning for queue in made for warning in queue_warnings(queue, ("partitions", *_named(asked, queue))))
+    queues = tuple(_planned(queue, shared) for queue, shared in made)
+    told = (
+        warning for queue, _ in made for warning in queue_warnings(queue, ("partitions", *_named(asked, queue)), alive)
+    )
     return IsolationPlan(queues, _dedicated(tenant, alive), tuple(dict.fromkeys([*told, *_unserved(tenant, alive)])))
 
 
@@ -78,10 +78,6 @@ def _planned(queue: Queue, shared: Queue) -> PlannedQueue:
     letters = (queue.letter_topic,) if queue.dlq_enabled else ()
     topics = dict.fromkeys(info.full_topic_name for info in queue.partition_infos())
     return PlannedQueue(queue, (*topics, *letters), tuple(differences))
-
-
-def _names(queues: Iterable[Queue]) -> list[str]:
-    return [queue.name for queue in queues]
 
 
 def _named(asked: Sequence[Asked], queue: Queue) -> Mapping[str, Any]:

@@ -2,13 +2,12 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
-
-from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
 from queueapi import runtime
 from queueapi.actions.json_checks import check_json
+from queueapi.actions.row_checks import check_row
 from queueapi.actions.topic_checks import check_no_confusion, check_topics
 from queueapi.choices import ROUTED_QUEUE_STATES, QueueState
 from queueapi.config import config
@@ -140,15 +139,7 @@ def _check_values(queue: Queue) -> None:
             'custom_properties: give an object of texts, as in {"compression.type": "zstd"}, {} for none'
         )
     check_json("custom_properties", given)
-    try:
-        queue.full_clean()
-    except ValidationError as error:
-        raise InvalidInput("; ".join(_told(error)), fields=error.message_dict) from error
-
-
-def _told(error: ValidationError) -> Iterator[str]:
-    for field, messages in error.message_dict.items():
-        yield from messages if field == NON_FIELD_ERRORS else (f"{field}: {message}" for message in messages)
+    check_row(queue)
 
 
 def _check_name(name: str) -> None:

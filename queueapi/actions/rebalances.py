@@ -23,9 +23,10 @@ from queueapi.errors import AlreadyFinal, InvalidInput
 from queueapi.models import Operation, Queue
 from queueapi.selectors.rebalances import REBALANCE, operation_of, recent_pause_ms
 from queuecore.cluster.rebalances import Rebalance
+from queuecore.cluster.resizing import queue_key
 from queuecore.cluster.services import ServiceInfo, named_services, unknown_service
-from queuecore.cluster.view import ClusterView
-from queuecore.cluster.what_if import WhatIf, queue_key, what_if
+from queuecore.cluster.view import Spread
+from queuecore.cluster.what_if import WhatIf, what_if
 from queuecore.errors import ConfigurationError, InvalidName, UnknownQueue
 
 LONGEST_REASON: Final = 500
@@ -36,16 +37,16 @@ def plan_rebalance(
     joining: Sequence[ServiceInfo] = (),
     leaving: Collection[str] = (),
     partitions: Mapping[Queue, int] | None = None,
-    view: ClusterView | None = None,
+    spread: Spread | None = None,
 ) -> WhatIf:
     """What a rebalance would do, now or if that were so; changes nothing. UnknownService, InvalidInput. Who has looked
-    at the cluster already gives its `view`."""
-    view = DatabaseStore().view() if view is None else view
-    counts = {_key_of(queue, view): count for queue, count in (partitions or {}).items()}
+    at the cluster already gives what it saw."""
+    spread = DatabaseStore().spread() if spread is None else spread
+    counts = {_key_of(queue, spread): count for queue, count in (partitions or {}).items()}
     settings = config()
     try:
         return what_if(
-            view,
+            spread,
             assignor=settings.cluster.assignor,
             hash_name=settings.queue.partitions.hash_function_name,
             joining=joining,
@@ -59,12 +60,12 @@ def plan_rebalance(
 
 def plan_draining(service_id: str, *, draining: bool) -> WhatIf:
     """What would move if that service were to have nothing, or its share again. UnknownService."""
-    view = DatabaseStore().view()
-    if service_id not in view.services:
-        raise unknown_service(service_id, view.services)
+    spread = DatabaseStore().spread()
+    if service_id not in spread.services:
+        raise unknown_service(service_id, spread.services)
     if draining:
-        return plan_rebalance(leaving=[service_id], view=view)
-    return plan_rebalance(view=replace(view, draining=view.draining - {service_id}))
+        return plan_rebalance(leaving=[service_id], spread=spread)
+    return plan_rebalance(spread=replace(spread, draining=spread.draining - {service_id}))
 
 
 def why_not_appliable(joining: Sequence[ServiceInfo], partitions: Mapping[Queue, int]) -> str:
@@ -146,13 +147,13 @@ def _set_draining(actor: Actor, service_id: str, *, draining: bool) -> bool:
     return True
 
 
-def _key_of(queue: Queue, view: ClusterView) -> str:
+def _key_of(queue: Queue, spread: Spread) -> str:
     """What its partitions share in their names, in this cluster."""
-    names = {str(info) for info in queue.partition_infos()}
-    found = next((one for name, one in view.partitions.items() if name in names), None)
-    if found is None:
+    names, layout = {str(info) for info in queue.partition_infos()}, spread.layout
+    place = next((place for place, name in enumerate(layout.names) if name in names), None)
+    if place is None:
         raise InvalidInput(f"no partition of queue {queue.name} is known to the cluster yet; start a consumer host")
-    return queue_key(found)
+    return queue_key(replace(layout.queues[0].like, name=layout.names[place], number=layout.numbers[place]))
 
 
 def _checked_reason(reason: str) -> str:

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from django.db import IntegrityError, transaction
-from django.db.models import Model
+from django.db import IntegrityError, router, transaction
+from django.db.models import BaseConstraint, CheckConstraint, ForeignKey, Model, Q
 
 from queueapi.errors import InvalidInput
 
@@ -14,7 +14,7 @@ from queueapi.errors import InvalidInput
 def check_row(row: Model) -> None:
     """InvalidInput, with what is wrong under each field's name."""
     try:
-        row.full_clean()
+        _clean(row)
     except ValidationError as error:
         raise InvalidInput("; ".join(_told(error)), fields=error.message_dict) from error
 
@@ -38,6 +38,43 @@ def storing(what: str) -> Iterator[None]:
         raise InvalidInput(
             f"somebody else has just changed what {what} depends on; look again, and try anew"
         ) from error
+
+
+def _clean(row: Model) -> None:
+    """Django's `full_clean`, which asks the database for each row that this one names, and once for each check
+    constraint. Rows that were just read are there; and nearly always all constraints hold, so that they are asked about
+    together, and one by one only to tell what is wrong."""
+    try:
+        row.clean_fields(exclude=set(_read(row)))
+        row.clean()
+        row.validate_unique()
+        using = router.db_for_write(type(row), instance=row)
+        for model, constraints in row.get_constraints():
+            for constraint in _together(constraints):
+                constraint.validate(model, row, using=using)
+    except ValidationError:
+        row.full_clean()
+        raise
+
+
+def _read(row: Model) -> Iterator[str]:
+    """Fields that name another row, and have it."""
+    for field in row._meta.concrete_fields:  # noqa: SLF001 - Django's documented way to ask a model
+        if isinstance(field, ForeignKey) and field.is_cached(row) and getattr(row, field.attname) is not None:
+            yield field.name
+
+
+def _together(constraints: Iterable[BaseConstraint]) -> Iterator[BaseConstraint]:
+    """The same, with one check constraint for all there are. What is unknown, as a value is missing, holds: alone, and
+    beside others."""
+    conditions = Q()
+    for constraint in constraints:
+        if isinstance(constraint, CheckConstraint):
+            conditions &= Q(constraint.condition)
+        else:
+            yield constraint
+    if conditions:
+        yield CheckConstraint(condition=conditions, name="all_check_constraints")
 
 
 def _told(error: ValidationError) -> Iterator[str]:

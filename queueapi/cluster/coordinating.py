@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
+from uuid import uuid4
 
 from django.db.models import Case, When
 from django.db.models.functions import Now
@@ -84,6 +85,7 @@ class CoordinatorRows:
             changed = [row for name, row in known.items() if name in wanted and _differs(row, wanted[name])]
             new = [one for name, one in wanted.items() if name not in known]
             if not removed and not changed and not new:
+                change.state.stamp = change.state.stamp or uuid4().hex
                 return False
             for row in removed:
                 row.is_removed, row.target = True, None
@@ -97,6 +99,7 @@ class CoordinatorRows:
             for names in _portions([row.name for row in removed if row.owner is None]):
                 Partition.objects.filter(name__in=names).delete()
             Partition.objects.bulk_create([_new_row(one, change) for one in new], batch_size=100)
+            change.state.stamp = uuid4().hex
             change.touch()
         return True
 

@@ -16,12 +16,15 @@ class ClusterState(models.Model):
     version      rises with every change of who is there, who owns what and who should
     epoch        the highest that was ever given
     planned_for  what the partitions' targets were last planned for
+    stamp        another one whenever there are other partitions, or otherwise described ones; never the same twice.
+                 Empty: nobody knows
     """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)
     version = models.PositiveBigIntegerField(default=0)
     epoch = models.PositiveBigIntegerField(default=0)
     planned_for = models.CharField(max_length=200, blank=True, default="")
+    stamp = models.CharField(max_length=32, blank=True, default="")
 
     coordinator = models.CharField(max_length=100, blank=True, default="")
     coordinator_incarnation = models.CharField(max_length=32, blank=True, default="")

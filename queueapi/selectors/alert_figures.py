@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from math import ceil
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Sum
@@ -44,16 +44,42 @@ _NAMED: Final = 3
 def figures_for(metrics: Collection[AlertMetric], now: datetime) -> dict[AlertMetric, Figures]:
     """Of these metrics all that is known now."""
     reading = _Reading(now)
-    return {metric: _READ[metric](reading) for metric in metrics}
+    return {metric: reading.figures(_READ[metric](reading)) for metric in metrics}
 
 
-class _Told(NamedTuple):
+def reported_for(metric: AlertMetric, now: datetime) -> "Reported | Figures":
+    """The same of one metric; where it is of queues, without saying more of them than their values."""
+    return _READ[metric](_Reading(now))
+
+
+class Told(NamedTuple):
     """What is known of a subject, as `Observation` has it. Without a value nothing is; without a time it is of now."""
 
     value: float | None
     detail: str = ""
     as_of: datetime | None = None
     is_at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """Of a metric's queues what is told. `rest` is what is told of all others: they have nothing of it, and are still
+    there. None: nothing is."""
+
+    as_of: datetime | None
+    told: Mapping[UUID, Told]
+    rest: Told | None = None
+
+
+class _Lag(NamedTuple):
+    """Of a queue's partitions, those that are sampled: one without a leader may not be for hours. `missing` are the
+    others."""
+
+    queue: UUID
+    messages: int | None
+    seconds: float | None
+    oldest: datetime | None
+    missing: int
 
 
 @dataclass
@@ -79,25 +105,25 @@ class _Reading:
         }
 
     @cached_property
-    def lag(self) -> list[Mapping[str, Any]]:
-        """By queue, of the partitions that are sampled: one without a leader may not be for hours."""
-        fresh = Q(as_of__gte=self.fresh_since)
-        return list(
-            LagCurrent.objects.order_by()
-            .values("queue_id")
-            .annotate(
-                messages=Sum("lag_messages", filter=fresh),
-                seconds=Max("lag_seconds", filter=fresh),
-                oldest=Min("as_of", filter=fresh),
-                newest=Max("as_of"),
-                partitions=Count("pk"),
-                sampled=Count("pk", filter=fresh),
-            )
+    def lag(self) -> list[_Lag]:
+        """Those that are not sampled are read first: one that is again meanwhile is missing once too often, and what
+        is known is the least there is."""
+        rows = LagCurrent.objects.order_by().values("queue_id")
+        stale = rows.filter(as_of__lt=self.fresh_since).annotate(missing=Count("*"))
+        missing = dict(stale.values_list("queue_id", "missing"))
+        fresh = rows.filter(as_of__gte=self.fresh_since).annotate(
+            messages=Sum("lag_messages"), seconds=Max("lag_seconds"), oldest=Min("as_of")
         )
+        found = [
+            _Lag(queue, messages, seconds, oldest, missing.pop(queue, 0))
+            for queue, messages, seconds, oldest in fresh.values_list("queue_id", "messages", "seconds", "oldest")
+        ]
+        return found + [_Lag(queue, None, None, None, count) for queue, count in missing.items()]
 
     @cached_property
     def lag_as_of(self) -> datetime | None:
-        return max((row["newest"] for row in self.lag), default=None)
+        newest: datetime | None = LagCurrent.objects.aggregate(newest=Max("as_of"))["newest"]
+        return newest
 
     @cached_property
     def requests(self) -> dict[str, list[RequestCurrent]]:
@@ -109,26 +135,24 @@ class _Reading:
                 by_topic.setdefault(row.request_topic, []).append(row)
         return by_topic
 
-    def of_queues(self, as_of: datetime | None, told: Mapping[UUID, _Told]) -> Figures:
-        made = (self.observed(self.subjects[queue], one) for queue, one in told.items() if queue in self.subjects)
-        return Figures(as_of, {one.subject.key: one for one in made})
+    def figures(self, found: "Reported | Figures") -> Figures:
+        if isinstance(found, Figures):
+            return found
+        told = ((subject, found.told.get(queue, found.rest)) for queue, subject in self.subjects.items())
+        made = (self.observed(subject, one) for subject, one in told if one is not None)
+        return Figures(found.as_of, {one.subject.key: one for one in made})
 
-    def of_every_queue(self, as_of: datetime | None, told: Mapping[UUID, _Told]) -> Figures:
-        """A queue of which nothing is told has nothing of it, and is still there."""
-        return self.of_queues(as_of, {**dict.fromkeys(self.subjects, _Told(0)), **told})
-
-    def of_lag(self, value_of: Callable[[Mapping[str, Any]], float | None], said: Mapping[UUID, str]) -> Figures:
+    def of_lag(self, value_of: Callable[[_Lag], float | None], said: Mapping[UUID, str]) -> Reported:
         """What is known of the partitions that are sampled is the least there is of all."""
         told = {}
         for row in self.lag:
-            queue, missing = row["queue_id"], row["partitions"] - row["sampled"]
-            unsampled = f"{missing:,} of its partitions are not sampled" if missing else ""
-            detail = "; ".join(filter(None, (said.get(queue, ""), unsampled)))
-            value = value_of(row) if row["sampled"] else None
-            told[queue] = _Told(value, detail, row["oldest"], is_at_least=missing > 0)
-        return self.of_queues(self.lag_as_of, told)
+            unsampled = f"{row.missing:,} of its partitions are not sampled" if row.missing else ""
+            detail = "; ".join(filter(None, (said.get(row.queue, ""), unsampled))) if said or unsampled else ""
+            value = None if row.oldest is None else value_of(row)
+            told[row.queue] = Told(value, detail, row.oldest, row.missing > 0)
+        return Reported(self.lag_as_of, told)
 
-    def observed(self, subject: Subject, told: _Told) -> Observation:
+    def observed(self, subject: Subject, told: Told) -> Observation:
         value, detail, as_of, is_at_least = told
         return Observation(subject, value or 0, as_of or self.now, detail, value is not None, is_at_least)
 
@@ -137,16 +161,16 @@ class _Reading:
         return Figures(self.now, {one.subject.key: one})
 
 
-def _lag_messages(reading: _Reading) -> Figures:
-    return reading.of_lag(lambda row: row["messages"], {})
+def _lag_messages(reading: _Reading) -> Reported:
+    return reading.of_lag(lambda row: row.messages, {})
 
 
-def _lag_seconds(reading: _Reading) -> Figures:
+def _lag_seconds(reading: _Reading) -> Reported:
     """Where nothing waits, nobody is behind."""
-    return reading.of_lag(lambda row: row["seconds"] if row["messages"] else 0.0, {})
+    return reading.of_lag(lambda row: row.seconds if row.messages else 0.0, {})
 
 
-def _stalled_partitions(reading: _Reading) -> Figures:
+def _stalled_partitions(reading: _Reading) -> Reported:
     """With what is said of the first of them. What stands still because somebody wants it to is none of them."""
     paused = Pause.objects.filter(queue=OuterRef("queue"), tenant=None).exclude(paused_by=SYSTEM_ACTOR)
     wanted = Exists(paused.filter(Q(partition=None) | Q(partition=OuterRef("partition"))))
@@ -155,10 +179,10 @@ def _stalled_partitions(reading: _Reading) -> Figures:
     )
     said = list(stuck.order_by("-partition").values_list("queue_id", "reason"))
     counts = Counter(queue for queue, _ in said)
-    return reading.of_lag(lambda row: counts[row["queue_id"]], dict(said))
+    return reading.of_lag(lambda row: counts[row.queue], dict(said))
 
 
-def _error_rate(reading: _Reading) -> Figures:
+def _error_rate(reading: _Reading) -> Reported:
     """Of all attempts those that failed, whatever became of their messages. None that failed is no rate of few."""
     rows = (
         ProcessingMinute.objects.filter(at__gte=reading.now - ERROR_WINDOW)
@@ -167,17 +191,17 @@ def _error_rate(reading: _Reading) -> Figures:
         .annotate(handled=Sum("handled"), errors=Sum(F("failed") + F("timed_out")))
     )
     told = {row["queue_id"]: _rate(row["errors"], row["handled"] + row["errors"]) for row in rows}
-    return reading.of_every_queue(reading.freshness.as_of, told)
+    return Reported(reading.freshness.as_of, told, Told(0))
 
 
-def _rate(errors: int, attempts: int) -> _Told:
+def _rate(errors: int, attempts: int) -> Told:
     if not errors:
-        return _Told(0)
+        return Told(0)
     rate = 100 * errors / attempts if attempts >= LEAST_ATTEMPTS else None
-    return _Told(rate, f"{errors:,} of {attempts:,} attempts within {ERROR_WINDOW.seconds // 60} min")
+    return Told(rate, f"{errors:,} of {attempts:,} attempts within {ERROR_WINDOW.seconds // 60} min")
 
 
-def _new_letters(reading: _Reading) -> Figures:
+def _new_letters(reading: _Reading) -> Reported:
     """Of the last sixty minutes: of the hour before, what part of it still counts."""
     hour = reading.now.replace(minute=0, second=0, microsecond=0)
     rows = (
@@ -187,19 +211,19 @@ def _new_letters(reading: _Reading) -> Figures:
         .annotate(before=Sum("letters", filter=Q(at__lt=hour)), since=Sum("letters", filter=Q(at__gte=hour)))
     )
     part = 1 - (reading.now - hour) / _HOUR
-    told = {row["queue_id"]: _Told((row["since"] or 0) + round((row["before"] or 0) * part)) for row in rows}
-    return reading.of_every_queue(reading.freshness.as_of, told)
+    told = {row["queue_id"]: Told((row["since"] or 0) + round((row["before"] or 0) * part)) for row in rows}
+    return Reported(reading.freshness.as_of, told, Told(0))
 
 
 def _kinds_of_errors(count: int) -> str:
     return "one kind of error" if count == 1 else f"{count:,} kinds of errors"
 
 
-def _open_letters(reading: _Reading) -> Figures:
+def _open_letters(reading: _Reading) -> Reported:
     groups = DeadLetterGroup.objects.filter(open_letters__gt=0).order_by().values("queue_id")
     rows = groups.annotate(letters=Sum("open_letters"), errors=Count("pk"))
-    told = {row["queue_id"]: _Told(row["letters"], _kinds_of_errors(row["errors"])) for row in rows}
-    return reading.of_every_queue(reading.now, told)
+    told = {row["queue_id"]: Told(row["letters"], _kinds_of_errors(row["errors"])) for row in rows}
+    return Reported(reading.now, told, Told(0))
 
 
 def _pending_requests(reading: _Reading) -> Figures:
@@ -207,27 +231,27 @@ def _pending_requests(reading: _Reading) -> Figures:
 
 
 def _request_timeouts(reading: _Reading) -> Figures:
-    return _of_topics(reading, lambda rows: _Told(sum(row.timed_out for row in rows), f"{len(rows)} instances ask"))
+    return _of_topics(reading, lambda rows: Told(sum(row.timed_out for row in rows), f"{len(rows)} instances ask"))
 
 
 def _response_lag(reading: _Reading) -> Figures:
     return _of_topics(reading, _slowest)
 
 
-def _most_pending(rows: list[RequestCurrent]) -> _Told:
+def _most_pending(rows: list[RequestCurrent]) -> Told:
     """Each instance has its own limit."""
     worst = max(rows, key=lambda row: row.pending)
-    return _Told(worst.pending, f"those of {worst.service_id}, of at most {worst.pending_limit:,}")
+    return Told(worst.pending, f"those of {worst.service_id}, of at most {worst.pending_limit:,}")
 
 
-def _slowest(rows: list[RequestCurrent]) -> _Told:
+def _slowest(rows: list[RequestCurrent]) -> Told:
     """Who asks and hears nothing at all waits for longer than anybody knows."""
     worst = max(rows, key=lambda row: row.lag_p99_ms or 0)
     unanswered = any(row.lag_p99_ms is None and (row.pending or row.timed_out) for row in rows)
-    return _Told(worst.lag_p99_ms or 0, f"those to {worst.service_id}", is_at_least=unanswered)
+    return Told(worst.lag_p99_ms or 0, f"those to {worst.service_id}", is_at_least=unanswered)
 
 
-def _of_topics(reading: _Reading, told_of: Callable[[list[RequestCurrent]], _Told]) -> Figures:
+def _of_topics(reading: _Reading, told_of: Callable[[list[RequestCurrent]], Told]) -> Figures:
     found = {}
     for topic, rows in reading.requests.items():
         subject = Subject(SubjectKind.REQUESTS, topic, topic)
@@ -267,7 +291,7 @@ def _installed_at() -> datetime | None:
     return Tenant.objects.filter(pk=SYSTEM_TENANT).values_list("created_at", flat=True).first()
 
 
-_READ: Final[Mapping[AlertMetric, Callable[[_Reading], Figures]]] = {
+_READ: Final[Mapping[AlertMetric, Callable[[_Reading], Reported | Figures]]] = {
     AlertMetric.LAG_MESSAGES: _lag_messages,
     AlertMetric.LAG_SECONDS: _lag_seconds,
     AlertMetric.STALLED_PARTITIONS: _stalled_partitions,

@@ -16,7 +16,7 @@ NOT_CARRIED_OUT: Final = (IsolationState.REQUESTED, IsolationState.REFUSED, Isol
 def isolation_requests() -> QuerySet[IsolationRequest]:
     """Each with the last line of the log of its operation: what is done, or waited for."""
     lines = OperationLogEntry.objects.filter(operation=OuterRef("operation")).order_by("-id").values("text")[:1]
-    rows = IsolationRequest.objects.select_related("tenant", "operation").prefetch_related("comments")
+    rows = IsolationRequest.objects.select_related("tenant__profile", "operation").prefetch_related("comments")
     return rows.annotate(last_line=Subquery(lines))
 
 
@@ -37,7 +37,7 @@ def isolation_of(queue: Queue) -> IsolationRequest | None:
     rows = IsolationRequest.objects.filter(tenant=queue.tenant_id).exclude(state__in=NOT_CARRIED_OUT)
     # One that has failed may have been followed by another.
     carried_out = sorted(rows, key=lambda one: one.state == IsolationState.FAILED)
-    return next((one for one in carried_out if queue.name.lower() in {name.lower() for name in one.queue_names}), None)
+    return next((one for one in carried_out if _makes(one, queue.name)), None)
 
 
 def isolated_from(queue: Queue) -> list[str]:
@@ -45,7 +45,15 @@ def isolated_from(queue: Queue) -> list[str]:
     if queue.only_tenant_id is not None:
         return []
     owns = Queue.objects.filter(name__iexact=queue.name, service_type=queue.service_type).exclude(pk=queue.pk)
-    return sorted(own.tenant.name for own in owns.select_related("tenant") if isolation_of(own) is not None)
+    rows = IsolationRequest.objects.filter(tenant__in=owns.values("tenant")).exclude(state__in=NOT_CARRIED_OUT)
+    # One that has failed may have been followed by another, of the same tenant.
+    tenants = {one.tenant_id: one.tenant.name for one in rows.select_related("tenant") if _makes(one, queue.name)}
+    return sorted(tenants.values())
+
+
+def _makes(request: IsolationRequest, name: str) -> bool:
+    """Whether it makes a queue that is called so, whatever the case."""
+    return name.lower() in {each.lower() for each in request.queue_names}
 
 
 def shared_twin(queue: Queue) -> Queue | None:

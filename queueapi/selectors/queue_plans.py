@@ -11,11 +11,12 @@ from queueapi.backlog import messages_left
 from queueapi.change_plans import NOTHING, Change
 from queueapi.choices import FINAL_OPERATION_STATES, LetterState, QueueState
 from queueapi.handler_options import SendsToQueues
-from queueapi.models import DeadLetter, Queue, Replay, Tenant
+from queueapi.models import DeadLetter, Queue, Replay
 from queueapi.plans import all_groups
 from queueapi.queue_topics import topics_to_remove
 from queueapi.selectors.consumers import consumers_of, pauses_of
-from queueapi.selectors.isolation import isolated_from, isolation_of, shared_twin
+from queueapi.selectors.isolation import isolated_from, isolation_of
+from queueapi.selectors.queue_neighbours import Neighbours, neighbours_of
 from queueapi.selectors.queue_operations import is_being_handed_over, is_being_provisioned, is_being_resized
 from queuecore.consuming.handlers import find_handler
 from queuecore.consuming.registry import RegisteredHandler
@@ -73,13 +74,13 @@ class QueuePlan:
 
 def plan_drain(queue: Queue, to: Queue | None = None) -> QueuePlan:
     """What `drain_queue` would do now."""
-    plan = bare_plan(queue, "draining, and then drained")
+    plan, near = bare_plan(queue, "draining, and then drained"), neighbours_of(queue)
     if queue.state != QueueState.ACTIVE:
         plan.why_not.append(
             f"queue {queue.name} is {queue.state_choice.label.lower()}, and only active ones are drained"
         )
-    plan.why_not.extend(_ties(queue, plan.forwarders, to))
-    plan.warnings.extend([*why_slow(queue, plan), *_overtaking(queue)])
+    plan.why_not.extend(_ties(queue, near, plan.forwarders, to))
+    plan.warnings.extend([*why_slow(near, plan), *_overtaking(queue, near)])
     if to is not None:
         plan.warnings.append(
             f"what is published meanwhile goes to {to.name}, and may be handled there before what still waits here"
@@ -91,12 +92,12 @@ def plan_drain(queue: Queue, to: Queue | None = None) -> QueuePlan:
 
 def plan_deletion(queue: Queue, move_to: Queue | None = None, *, discard_letters: bool = False) -> QueuePlan:
     """What `delete_queue` would do now."""
-    plan = bare_plan(queue, "deleted")
+    plan, near = bare_plan(queue, "deleted"), neighbours_of(queue)
     plan.topics.extend(topics_to_remove(queue))
     plan.groups.extend(all_groups(queue))
     if is_main(queue):
         plan.why_not.append(f"{queue.name} of the system takes what finds no other queue, and stays; drain it instead")
-    plan.why_not.extend(_ties(queue, plan.forwarders, move_to))
+    plan.why_not.extend(_ties(queue, near, plan.forwarders, move_to))
     plan.why_not.extend(replays_into(queue))
     if names := isolated_from(queue):
         plan.why_not.append(f"{', '.join(names)} have queues of their own instead of it; have them return to it first")
@@ -106,8 +107,8 @@ def plan_deletion(queue: Queue, move_to: Queue | None = None, *, discard_letters
             "discarded with the queue"
         )
     if move_to is None:
-        plan.warnings.extend(why_slow(queue, plan))
-    plan.warnings.extend(_overtaking(queue))
+        plan.warnings.extend(why_slow(near, plan))
+    plan.warnings.extend(_overtaking(queue, near))
     return plan
 
 
@@ -185,20 +186,20 @@ def _sends_to(other: Queue, sender: RegisteredHandler, queue: Queue, names: set[
     return queue.tenant_id == SYSTEM_TENANT and (other.tenant_id, queue.name.lower()) not in names
 
 
-def _ties(queue: Queue, forwarders: list[str], successor: Queue | None) -> Iterator[str]:
+def _ties(queue: Queue, near: Neighbours, forwarders: list[str], successor: Queue | None) -> Iterator[str]:
     """What keeps a queue from taking no more messages."""
     if forwarders:
         yield f"handlers of {', '.join(forwarders)} send to it; change or delete those queues first"
-    if predecessors := sorted(queue.predecessors.values_list("name", flat=True)):
-        yield f"{', '.join(predecessors)} is drained or moved to it; wait for the end, or activate that queue"
+    if near.predecessors:
+        yield f"{', '.join(near.predecessors)} is drained or moved to it; wait for the end, or activate that queue"
     if is_being_resized(queue):
         yield "it is just being resized; wait until that operation is over, or try it again where it has failed"
     if is_being_handed_over(queue):
         yield "its tenant is just being isolated, or returns to the shared queue; wait until that operation is over"
     elif (isolation := isolation_of(queue)) is not None:
         yield f"its tenant is isolated by it; end that isolation instead ({isolation.pk}), which keeps their order"
-    if returning := Tenant.objects.filter(pauses__queue=queue, pauses__operation__isnull=False).first():
-        yield f"messages of tenant {returning.name} are just returning to it from its own queue; wait for the end"
+    if near.returning:
+        yield f"messages of tenant {near.returning} are just returning to it from its own queue; wait for the end"
     if is_being_provisioned(queue):
         yield "its topics are just being created or changed; wait until that operation is over, or cancel it"
     if successor is not None:
@@ -228,19 +229,19 @@ def replays_into(queue: Queue) -> Iterator[str]:
         yield f"{number} replay{'s send' if number > 1 else ' sends'} letters to it; wait for the end, or cancel"
 
 
-def _overtaking(queue: Queue) -> Iterator[str]:
-    if queue.state == QueueState.ACTIVE and (twin := shared_twin(queue)) is not None:
+def _overtaking(queue: Queue, near: Neighbours) -> Iterator[str]:
+    if queue.state == QueueState.ACTIVE and near.twin:
         yield (
-            f"its tenant's messages go to {twin.name} of the system at once, and may be handled there before those "
+            f"its tenant's messages go to {near.twin} of the system at once, and may be handled there before those "
             "that are left here"
         )
 
 
-def why_slow(queue: Queue, plan: QueuePlan) -> Iterator[str]:
+def why_slow(near: Neighbours, plan: QueuePlan) -> Iterator[str]:
     """Why it may take for ever to be empty."""
     if plan.messages == 0:
         return
-    if pauses := [pause.what for pause in pauses_of(queue)]:
-        yield f"paused: {', '.join(pauses)}; what is paused is not consumed until it is resumed"
+    if near.paused:
+        yield f"paused: {near.paused}; what is paused is not consumed until it is resumed"
     if not plan.consumers:
         yield "nobody consumes it now; its messages wait until a consumer host does"

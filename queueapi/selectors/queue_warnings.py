@@ -1,16 +1,20 @@
 """What is allowed, and seldom wanted: plans say so before a queue is made or changed."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 
+from queueapi.cluster.models import ServiceInstance
 from queueapi.models import Queue
 from queueapi.selectors.services import living
 from queuecore.delivery import Delivery
 
 
-def queue_warnings(queue: Queue, changed: Container[str]) -> Iterator[str]:
-    """Of those fields that are changed."""
+def queue_warnings(
+    queue: Queue, changed: Container[str], alive: Iterable[ServiceInstance] | None = None
+) -> Iterator[str]:
+    """Of those fields that are changed. Who knows already which services are there says so."""
     if "partitions" in changed:
-        services = sum(queue.service_type in service.service_types for service in living())
+        there = living() if alive is None else alive
+        services = sum(queue.service_type in service.service_types for service in there)
         if services > queue.partitions:
             yield (
                 f"{services} services consume queues of {queue.service_type}, and {queue.name} has {queue.partitions} "

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from queueapi.choices import QueueState
 from queueapi.models import Queue
 from queueapi.plans import all_groups
+from queueapi.selectors.queue_neighbours import Neighbours, neighbours_of
 from queueapi.selectors.queue_operations import is_being_handed_over, operation_under_way
 from queueapi.selectors.queue_plans import QueuePlan, bare_plan, replays_into, why_slow
 from queueapi.selectors.queue_warnings import queue_warnings
@@ -30,12 +31,13 @@ def plan_resize(queue: Queue, partitions: int) -> QueuePlan:
     plan.topics.extend(sorted(ending.topic_names(), key=_by_number))
     if queue.consumer_per_partition:
         plan.groups.extend(name for name in all_groups(ending) if name not in all_groups(resized))
-    plan.why_not.extend(_why_not(queue, partitions, goes_on=goes_on))
-    plan.warnings.extend([*why_slow(queue, plan), *queue_warnings(resized, ("partitions",))])
+    near = neighbours_of(queue)
+    plan.why_not.extend(_why_not(queue, near, partitions, goes_on=goes_on))
+    plan.warnings.extend([*why_slow(near, plan), *queue_warnings(resized, ("partitions",))])
     return plan
 
 
-def _why_not(queue: Queue, partitions: int, *, goes_on: bool) -> Iterator[str]:
+def _why_not(queue: Queue, near: Neighbours, partitions: int, *, goes_on: bool) -> Iterator[str]:
     if queue.state != QueueState.ACTIVE:
         yield f"queue {queue.name} is {queue.state_choice.label.lower()}, and only active ones are resized"
     if queue.state_topic:
@@ -48,8 +50,8 @@ def _why_not(queue: Queue, partitions: int, *, goes_on: bool) -> Iterator[str]:
         yield f"a resize to {queue.partitions:,} partitions was left half done; ask for as many, and it goes on"
     elif partitions == queue.partitions and not goes_on:
         yield f"it has {partitions:,} partitions already"
-    if predecessors := sorted(queue.predecessors.values_list("name", flat=True)):
-        yield f"{', '.join(predecessors)} is drained or moved to it; wait for the end, or activate that queue"
+    if near.predecessors:
+        yield f"{', '.join(near.predecessors)} is drained or moved to it; wait for the end, or activate that queue"
     if not goes_on:
         yield from replays_into(queue)
 

@@ -7,13 +7,14 @@ Both give a partition only to services that may have it (`eligibility`). A plan 
 whatever order: instances that know the same make the same plan.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from queuecore.cluster.balance import Balance, balance_of, shares_of
 from queuecore.cluster.eligibility import divide
+from queuecore.cluster.layout import Layout, layout_of
 from queuecore.cluster.services import ClusterPartition, Move, ServiceInfo
 from queuecore.cluster.sticky import assign_sticky
 from queuecore.cluster.thingsboard import assign_thingsboard
@@ -41,18 +42,27 @@ ASSIGNORS: Final = tuple(Assignor)
 class AssignmentPlan:
     """What would change, and how things are then.
 
-    assignment  the service's id for each partition's name
+    names       of all partitions
+    owners      for each of them the service that should have it; None: no service may
     moves       partitions that had an owner, alive or gone, and get another; by name
+    placements  how many had none, and get one
     unassigned  partitions that no service may have, each with the reason in words
     before      how evenly they are spread over the services that are alive
     after       the same when the plan is carried out
     """
 
-    assignment: dict[str, str]
+    names: Sequence[str]
+    owners: Sequence[str | None]
     moves: tuple[Move, ...]
+    placements: int
     unassigned: dict[str, str]
     before: Balance
     after: Balance
+
+    @property
+    def assignment(self) -> dict[str, str]:
+        """The service's id for each partition's name. Made anew each time."""
+        return {name: owner for name, owner in zip(self.names, self.owners, strict=True) if owner is not None}
 
 
 def plan(
@@ -68,23 +78,48 @@ def plan(
     `hash_name` is what `thingsboard` finds a tenant's services by. ConfigurationError for an assignor or a hash
     function that does not exist, two services with the same id, two partitions with the same name. Any thread may call.
     """
+    layout = layout_of(partitions)
+    return plan_layout(assignor, services, layout, layout.holders(current), hash_name=hash_name)
+
+
+def plan_layout(
+    assignor: str,
+    services: Collection[ServiceInfo],
+    layout: Layout,
+    holders: Sequence[str | None],
+    *,
+    hash_name: str = DEFAULT_HASH,
+) -> AssignmentPlan:
+    """As `plan`, of partitions that are laid out already; `holders` say by place who has each now."""
     chosen = Assignor.of(assignor)
-    pools, unassigned = divide(services, partitions)
+    pools, unassigned = divide(services, layout)
     match chosen:
         case Assignor.STICKY:
-            assignment = assign_sticky(pools, current)
+            owners = assign_sticky(pools, layout, holders)
         case Assignor.THINGSBOARD:
-            assignment = assign_thingsboard(pools, hash_name)
+            owners = assign_thingsboard(pools, layout, hash_name)
     shares = shares_of(services, pools)
     return AssignmentPlan(
-        assignment,
-        _moves(current, assignment),
-        unassigned,
-        before=balance_of(shares, (current.get(partition.name) for partition in partitions)),
-        after=balance_of(shares, assignment.values()),
+        layout.names,
+        owners,
+        _moves(layout.names, holders, owners),
+        placements=_placements(holders, owners),
+        unassigned=unassigned,
+        before=balance_of(shares, holders),
+        after=balance_of(shares, owners),
     )
 
 
-def _moves(current: Mapping[str, str], assignment: Mapping[str, str]) -> tuple[Move, ...]:
-    changed = sorted(name for name, target in assignment.items() if current.get(name, target) != target)
-    return tuple(map(Move, changed, map(current.__getitem__, changed), map(assignment.__getitem__, changed)))
+def _placements(holders: Sequence[str | None], owners: Sequence[str | None]) -> int:
+    pairs = zip(holders, owners, strict=True)
+    return sum(owner is not None for holder, owner in pairs if holder is None)
+
+
+def _moves(names: Sequence[str], holders: Sequence[str | None], owners: Sequence[str | None]) -> tuple[Move, ...]:
+    triples = zip(names, holders, owners, strict=True)
+    moving = [
+        (name, holder, owner)
+        for name, holder, owner in triples
+        if holder != owner and holder is not None and owner is not None
+    ]
+    return tuple(Move(*one) for one in sorted(moving))

@@ -142,12 +142,11 @@ class Coordinator:
     def _plan(self, term: int, view: ClusterView, rebalance: Rebalance, situation: str) -> None:
         """Plan, and have everybody act on it: for the first time, or once more."""
         planned = self._assign(view)
+        assignment = planned.assignment
         targets = {
-            name: planned.assignment.get(name)
-            for name, owner in view.owners.items()
-            if owner.target != planned.assignment.get(name)
+            name: assignment.get(name) for name, owner in view.owners.items() if owner.target != assignment.get(name)
         }
-        pending = [name for name, target in planned.assignment.items() if view.owners[name].owner != target]
+        pending = [name for name, target in assignment.items() if view.owners[name].owner != target]
         self._try_until = self._clock.monotonic() + self._options.rebalance_timeout_s
         for reason in sorted(set(planned.unassigned.values())):
             logger.warning("partitions that nobody consumes, and whose messages wait: %s", reason)

@@ -8,18 +8,14 @@ A service may have a partition when it
   system's queues always, when it is dedicated to nobody.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import NamedTuple
 
+from queuecore.cluster.layout import Layout, QueuePlaces
 from queuecore.cluster.services import ClusterPartition, ServiceInfo, by_id
-from queuecore.errors import ConfigurationError
 from queuecore.topics import ServiceType
-
-_name = attrgetter("name")
-_number = attrgetter("number")
 
 
 class Want(NamedTuple):
@@ -35,15 +31,15 @@ class Pool:
     """Partitions that the same services may have, both in an order of their own: nothing depends on that of the input.
 
     services  by id, at least one
-    queues    the partitions, those of each queue by number
+    queues    where the partitions are in a layout, in its order
     """
 
     services: tuple[ServiceInfo, ...]
-    queues: list[list[ClusterPartition]] = field(default_factory=list)
+    queues: list[QueuePlaces] = field(default_factory=list)
 
     @property
     def size(self) -> int:
-        return sum(map(len, self.queues))
+        return sum(queue.size for queue in self.queues)
 
 
 class Eligibility:
@@ -64,6 +60,8 @@ class Eligibility:
 
     def want(self, partition: ClusterPartition) -> Want:
         kind = partition.service_type
+        if not self._dedicated:
+            return Want(kind, partition.label, frozenset())
         taken = (dedication for dedication in partition.dedications if (kind, dedication) in self._dedicated)
         return Want(kind, partition.label, frozenset(taken))
 
@@ -95,44 +93,23 @@ class Eligibility:
         )
 
 
-def divide(
-    services: Iterable[ServiceInfo], partitions: Collection[ClusterPartition]
-) -> tuple[list[Pool], dict[str, str]]:
+def divide(services: Iterable[ServiceInfo], layout: Layout) -> tuple[list[Pool], dict[str, str]]:
     """The pools, smallest set of services first, and the reason for each partition that nobody may have.
 
-    ConfigurationError where two services have the same id, or two partitions the same name.
+    ConfigurationError where two services have the same id.
     """
-    _check_names(partitions)
     eligibility = Eligibility(services)
     wanted: dict[Want, Pool] = {}
     unassigned: dict[str, str] = {}
-    for queue in _queues(partitions):
-        want = eligibility.want(queue[0])
+    for queue in layout.queues:
+        want = eligibility.want(queue.like)
         if want not in wanted:
             wanted[want] = Pool(eligibility.services(want))
         if wanted[want].services:
             wanted[want].queues.append(queue)
         else:
-            unassigned |= dict.fromkeys((partition.name for partition in queue), eligibility.reason(queue[0]))
+            unassigned |= dict.fromkeys(layout.names_of(queue), eligibility.reason(queue.like))
     return _merged(pool for pool in wanted.values() if pool.services), unassigned
-
-
-def _queues(partitions: Iterable[ClusterPartition]) -> list[list[ClusterPartition]]:
-    """Those of one queue, which may go to the same services, together."""
-    queues: dict[object, list[ClusterPartition]] = defaultdict(list)
-    for one in partitions:
-        queues[one.queue, one.label, one.profile, one.tenant.int, one.service_type].append(one)
-    for queue in queues.values():
-        queue.sort(key=_name)
-        queue.sort(key=_number)
-    return sorted(queues.values(), key=lambda queue: queue[0].name)
-
-
-def _check_names(partitions: Collection[ClusterPartition]) -> None:
-    if len({partition.name for partition in partitions}) < len(partitions):
-        names = Counter(partition.name for partition in partitions)
-        twice = min(name for name, count in names.items() if count > 1)
-        raise ConfigurationError(f"two partitions are called {twice!r}; each needs a name of its own")
 
 
 def _merged(pools: Iterable[Pool]) -> list[Pool]:
@@ -141,6 +118,8 @@ def _merged(pools: Iterable[Pool]) -> list[Pool]:
     for pool in pools:
         ids = tuple(service.service_id for service in pool.services)
         merged.setdefault(ids, Pool(pool.services)).queues.extend(pool.queues)
+    for pool in merged.values():
+        pool.queues.sort(key=lambda queue: queue.begin)
     return [merged[ids] for ids in sorted(merged, key=lambda ids: (len(ids), ids))]
 
 

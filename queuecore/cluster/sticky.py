@@ -10,50 +10,51 @@ What is left to choose, so that no move is added, is which partitions a service 
 partitions of a queue are kept apart: a service that stands still should not take a whole queue with it.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from queuecore.cluster.eligibility import Pool
+from queuecore.cluster.layout import Layout, QueuePlaces
 from queuecore.cluster.quotas import quotas, rounding
 
 # How many places ahead are looked at for a service that has less of a partition's queue.
 _AHEAD: Final = 8
 
 
-def assign_sticky(pools: Sequence[Pool], current: Mapping[str, str]) -> dict[str, str]:
-    """Who gets each partition of these pools. `current` may name services and partitions that are gone."""
-    holdings = [_Holdings(pool, current) for pool in pools]
+def assign_sticky(pools: Sequence[Pool], layout: Layout, holders: Sequence[str | None]) -> list[str | None]:
+    """Who gets each partition of these pools, by place; None for all others. `holders` say who has each, and may name
+    services that are gone."""
+    owners: list[str | None] = [None] * len(layout.names)
+    holdings = [_Holdings(pool, layout, holders, owners) for pool in pools]
     roundings = [rounding(pool.services, pool.size) for pool in pools]
-    assignment: dict[str, str] = {}
     for holding, quota in zip(holdings, quotas(roundings, [holding.counts() for holding in holdings]), strict=True):
         holding.give_up(quota)
         holding.place(quota)
-        assignment |= holding.assignment()
-    return assignment
+    return owners
 
 
 class _Holdings:
-    """Who has what of a pool. Partitions are numbers here, those of a queue in a row: a pool may have very many."""
+    """Who has what of a pool. Partitions are their places here. `owners`, of all pools, is kept up to date."""
 
-    def __init__(self, pool: Pool, current: Mapping[str, str]) -> None:
-        self._names = [partition.name for queue in pool.queues for partition in queue]
-        self._queue_of = [number for number, queue in enumerate(pool.queues) for _ in queue]
-        self._sizes = [len(queue) for queue in pool.queues]
+    def __init__(self, pool: Pool, layout: Layout, holders: Sequence[str | None], owners: list[str | None]) -> None:
+        self._queues = layout.queues
+        self._queue_of = layout.queue_of
+        self._owners = owners
         self._held: dict[str, list[int]] = {service.service_id: [] for service in pool.services}
         self._homeless: list[int] = []
-        for partition, name in enumerate(self._names):
-            self._held.get(current.get(name, ""), self._homeless).append(partition)
+        held, homeless = self._held, self._homeless
+        for queue in pool.queues:
+            for partition in range(queue.begin, queue.end):
+                holder = holders[partition]
+                if holder in held:
+                    held[holder].append(partition)
+                    owners[partition] = holder
+                else:
+                    homeless.append(partition)
 
     def counts(self) -> dict[str, int]:
         return {service: len(held) for service, held in self._held.items()}
-
-    def assignment(self) -> dict[str, str]:
-        owners = [""] * len(self._names)
-        for service, held in self._held.items():
-            for partition in held:
-                owners[partition] = service
-        return dict(zip(self._names, owners, strict=True))
 
     def give_up(self, quota: Mapping[str, int]) -> None:
         """Take from each what it has too much: of queues that it has most of for their size, then of those that others
@@ -63,38 +64,42 @@ class _Holdings:
             if (surplus := len(held) - quota[service]) <= 0:
                 continue
             # Sorting once will do, though the counts go on: those of the same part are of as many queues.
-            parts = self._parts(held)
-            held.sort(key=lambda partition: (parts[partition], -given_up[self._queue_of[partition]]))
-            leaving = held[-surplus:]
+            ranked = sorted(self._ranked(held, given_up))
+            for *_, partition in ranked[-surplus:]:
+                given_up[self._queue_of[partition]] += 1
+                self._owners[partition] = None
+                self._homeless.append(partition)
+            # From here on it matters only how many it has.
             del held[-surplus:]
-            given_up.update(self._queue_of[partition] for partition in leaving)
-            self._homeless += leaving
 
-    def _parts(self, held: Iterable[int]) -> dict[int, float]:
-        """For each, which part of its queue comes up to it: whoever keeps the same part of all keeps no queue whole."""
-        seen: dict[int, int] = defaultdict(int)
-        parts = {}
+    def _ranked(self, held: Iterable[int], given_up: Mapping[int, int]) -> Iterator[tuple[float, int, int]]:
+        """Each with which part of its queue comes up to it, as whoever keeps the same part of all keeps no queue whole,
+        and how many of its queue others gave up, fewest last."""
+        seen: dict[int, int] = {}
         for partition in held:
             queue = self._queue_of[partition]
-            parts[partition] = (seen[queue] + 0.5) / self._sizes[queue]
-            seen[queue] += 1
-        return parts
+            place = self._queues[queue]
+            before = seen.get(queue, 0)
+            seen[queue] = before + 1
+            yield (before + 0.5) / (place.end - place.begin), -given_up.get(queue, 0), partition
 
     def place(self, quota: Mapping[str, int]) -> None:
         """Fill every service up to its quota. Queue by queue, each to a place with a service that has less of it."""
         places = _places({service: quota[service] - len(held) for service, held in self._held.items()})
-        of_queue: dict[tuple[str, int], int] = defaultdict(int)
-        for service in set(places):
-            for partition in self._held[service]:
-                of_queue[service, self._queue_of[partition]] += 1
+        counted, counts = -1, Counter[str | None]()
         for at, partition in enumerate(sorted(self._homeless)):
-            queue = self._queue_of[partition]
-            if (places[at], queue) in of_queue:
+            if (queue := self._queue_of[partition]) != counted:
+                counted, counts = queue, self._counts_in(self._queues[queue])
+            if counts[places[at]]:
                 ahead = range(at, min(at + _AHEAD, len(places)))
-                best = min(ahead, key=lambda place: of_queue.get((places[place], queue), 0))
+                best = min(ahead, key=lambda place: counts[places[place]])
                 places[at], places[best] = places[best], places[at]
-            of_queue[places[at], queue] += 1
-            self._held[places[at]].append(partition)
+            counts[places[at]] += 1
+            self._owners[partition] = places[at]
+
+    def _counts_in(self, queue: QueuePlaces) -> Counter[str | None]:
+        """How many of a queue each has by now."""
+        return Counter(self._owners[queue.begin : queue.end])
 
 
 def _places(free: Mapping[str, int]) -> list[str]:

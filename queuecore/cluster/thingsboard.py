@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from queuecore.cluster.eligibility import Pool
+from queuecore.cluster.layout import Layout
 from queuecore.cluster.services import ClusterPartition, ServiceInfo
 from queuecore.hashing import DEFAULT_HASH, HashFunction, hash_function
 from queuecore.topics import ServiceType
@@ -20,15 +21,16 @@ from queuecore.topics import ServiceType
 Find = Callable[[int], str]
 
 
-def assign_thingsboard(pools: Sequence[Pool], hash_name: str = DEFAULT_HASH) -> dict[str, str]:
-    """Who gets each partition of these pools. ConfigurationError for a hash function that does not exist."""
+def assign_thingsboard(pools: Sequence[Pool], layout: Layout, hash_name: str = DEFAULT_HASH) -> list[str | None]:
+    """Who gets each partition of these pools, by place; None for all others. ConfigurationError for a hash function
+    that does not exist."""
     function = hash_function(hash_name)
-    assignment: dict[str, str] = {}
+    owners: list[str | None] = [None] * len(layout.names)
     for pool in pools:
         for queue in pool.queues:
-            find = _finder(pool.services, queue[0], function)
-            assignment |= {partition.name: find(partition.number) for partition in queue}
-    return assignment
+            find = _finder(pool.services, queue.like, function)
+            owners[queue.begin : queue.end] = map(find, layout.numbers_of(queue))
+    return owners
 
 
 def server_index(tenant_hash: int, partition: int, servers: int) -> int:

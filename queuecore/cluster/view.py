@@ -1,8 +1,9 @@
 """The whole cluster at one moment."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from queuecore.cluster.layout import Layout, layout_of
 from queuecore.cluster.services import ClusterPartition, ServiceInfo
 
 
@@ -41,3 +42,23 @@ class ClusterView:
             if (holder := ownership.owner or ownership.target) is not None:
                 found[name] = holder
         return found
+
+    @property
+    def spread(self) -> "Spread":
+        """Made anew each time."""
+        layout = layout_of(self.partitions.values())
+        return Spread(self.services, self.draining, layout, layout.holders(self.current))
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of the cluster what a plan is made from: who is there, and who has what, as columns.
+
+    draining  services that are to have nothing, as they will be stopped
+    holders   by place of the layout who has each partition, or is about to take it; None: nobody
+    """
+
+    services: Mapping[str, ServiceInfo]
+    draining: frozenset[str]
+    layout: Layout
+    holders: Sequence[str | None]

@@ -65,10 +65,12 @@ def freshen() -> None:
     from django.utils import timezone
 
     from queueapi import models
-    from queueapi.cluster.models import ServiceInstance
+    from queueapi.cluster.models import ClusterState, ServiceInstance
     from queuecore.topics import ServiceType
 
     now = timezone.now()
+    # As a coordinator would have left it.
+    ClusterState.objects.update_or_create(id=1, defaults={"stamp": "made"})
     models.LagCurrent.objects.update(as_of=now)
     models.RequestCurrent.objects.update(as_of=now)
     living = {"heartbeat_at": now, "lease_expires_at": now + timedelta(days=1)}

@@ -25,7 +25,12 @@ def at_work(installation) -> None:
     """A host, and figures that are fresh."""
     now = timezone.now()
     ServiceInstance.objects.create(
-        service_id="a", service_types=["TB_CORE"], pid=1, started_at=now, heartbeat_at=now, lease_expires_at=now + timedelta(minutes=1)
+        service_id="a",
+        service_types=["TB_CORE"],
+        pid=1,
+        started_at=now,
+        heartbeat_at=now,
+        lease_expires_at=now + timedelta(minutes=1),
     )
     PipelineRun.objects.create(query="log", batch_id=1, events=1, newest_event_at=now, finished_at=now, started_at=now)
 

@@ -13,8 +13,8 @@ from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.v1.cluster_serializers import BalanceSerializer, MoveSerializer
 from queueapi.rest.v1.paths import queue_lookup
 from queueapi.selectors.rebalances import operation_of
+from queuecore.cluster.resizing import MAX_PARTITIONS
 from queuecore.cluster.services import ALL_SERVICE_TYPES, ServiceInfo
-from queuecore.cluster.what_if import MAX_PARTITIONS
 from queuecore.errors import ConfigurationError, InvalidName
 from queuecore.topics import ServiceType
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from queuecore.cluster.resizing import queue_key
 from queuecore.cluster.services import ClusterPartition, ServiceInfo
 from queuecore.cluster.view import ClusterView, Ownership
-from queuecore.cluster.what_if import ASSUMED_PAUSE_MS, WhatIf, queue_key, what_if
+from queuecore.cluster.what_if import ASSUMED_PAUSE_MS, WhatIf, what_if
 from queuecore.errors import ConfigurationError, UnknownQueue, UnknownService
 from queuecore.topics import ServiceType
 from tests.unit.queuecore.cluster.assignment_kit import CORE, plain_services, queue
@@ -31,7 +32,7 @@ def view_of(
 
 
 def asked(view: ClusterView, **options) -> WhatIf:
-    return what_if(view, assignor="sticky", **options)
+    return what_if(view.spread, assignor="sticky", **options)
 
 
 def test_in_a_cluster_that_is_even_nothing_would_move() -> None:
