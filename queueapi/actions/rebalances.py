@@ -73,7 +73,7 @@ def why_not_appliable(joining: Sequence[ServiceInfo], partitions: Mapping[Queue,
     if joining:
         return "a service joins by being started: start it, and partitions move to it by themselves"
     if partitions:
-        return "the number of partitions of a queue never changes: create another queue with as many as it needs"
+        return "a queue gets another number of partitions by being resized: resize it, and its new ones are given out"
     return ""
 
 

@@ -59,7 +59,8 @@ def _why_no_consumers() -> str:
 
 def _why_no_tasks() -> str:
     before = timezone.now() - _WAITS_AT_MOST
-    waiting = Operation.objects.filter(state=OperationState.PENDING, created_at__lt=before).count()
+    wanted = Operation.objects.filter(state=OperationState.PENDING, paused_at=None, due_at=None)
+    waiting = wanted.filter(created_at__lt=before).count()
     return f"{waiting:,} operations wait for a worker for over a minute; look at the tasks workers" if waiting else ""
 
 

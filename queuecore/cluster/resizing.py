@@ -18,8 +18,8 @@ def queue_key(partition: ClusterPartition) -> str:
 
 
 def resized(spread: Spread, counts: Mapping[str, int]) -> Spread:
-    """With as many partitions for these queues; what is new is nobody's. UnknownQueue, and ConfigurationError for a
-    number that cannot be."""
+    """With as many partitions for these queues, once a resize is over: other ones than before, with the numbers that
+    come next, and nobody's yet. UnknownQueue, and ConfigurationError for a number that cannot be."""
     if not counts:
         return spread
     layout = spread.layout
@@ -40,15 +40,18 @@ def _resized(layout: Layout, key: str, count: int) -> Layout:
         raise UnknownQueue(f"no queue of the cluster has partitions called {key!r}; look up what they are called")
     if not 1 <= count <= MAX_PARTITIONS:
         raise ConfigurationError(f"{key} cannot have {count} partitions; use 1 to {MAX_PARTITIONS}")
+    if count == len(places):
+        return layout
     touched = {layout.queue_of[place] for place in places}
     found = [one for index in sorted(touched) for one in layout.partitions(layout.queues[index])]
     mine = sorted((one for one in found if queue_key(one) == key), key=lambda one: one.number)
-    kept = [one for one in found if queue_key(one) != key or one.number < count]
-    like, next_number = mine[0], mine[-1].number + 1
-    more = [
-        replace(like, name=f"{key}{_suffix(like.name, number)}", number=number) for number in range(next_number, count)
+    kept = [one for one in found if queue_key(one) != key]
+    like, first = mine[0], mine[-1].number + 1
+    new = [
+        replace(like, name=f"{key}{_suffix(like.name, number)}", number=number)
+        for number in range(first, first + count)
     ]
-    return layout.changed(touched, [*kept, *more])
+    return layout.changed(touched, [*kept, *new])
 
 
 def _places(layout: Layout, key: str) -> list[int]:

@@ -101,8 +101,8 @@ def _warnings(
     for key, count in sorted(counts.items()):
         if count != (known := partitions_called(spread.layout, key)):
             yield (
-                f"{key} would have {count} partitions instead of {known}: entities move to other partitions, and "
-                "keep their order only once what waits in the old ones is consumed"
+                f"{key} would have {count} new partitions instead of its {known}, consumed once what waits in those is "
+                "done: entities keep their order"
             )
 
 

@@ -157,9 +157,9 @@ def test_a_rebalance_is_planned_without_changing_anything(api, cluster) -> None:
     assert answer.status_code == 200
     planned = answer.json()
     assert planned["after"]["services"]["c"]["count"] == 4
-    assert planned["placements"] == 2
+    assert planned["placements"] == 5
     assert (planned["pause_ms"], planned["pause_is_assumed"]) == (500, True)
-    assert any("telemetry would have 5 partitions instead of 3" in text for text in planned["warnings"])
+    assert any("telemetry would have 5 new partitions instead of its 3" in text for text in planned["warnings"])
     assert any(text.endswith("dedication: d") for text in planned["warnings"])
     assert not Operation.objects.filter(kind=REBALANCE).exists()
 
@@ -204,7 +204,7 @@ def test_rebalances_are_narrowed_down(api, cluster) -> None:
         ({"reason": "x", "joining": [{"id": "a b"}]}, "a b"),
         ({"reason": "x", "joining": [{"id": "c", "service_types": []}]}, "name at least one"),
         ({"reason": "x", "joining": [{"id": "c", "service_types": ["X"]}]}, "not a valid choice"),
-        ({"reason": "x", "partitions": {"telemetry": 5}}, "create another queue"),
+        ({"reason": "x", "partitions": {"telemetry": 5}}, "by being resized: resize it"),
         ({"reason": "x", "partitions": {"nowhere": 5}}, "there is no queue 'nowhere'"),
         ({"reason": "x", "partitions": {"telemetry": 0}}, "greater than or equal to 1"),
         ([], "Expected a dictionary"),

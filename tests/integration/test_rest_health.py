@@ -24,13 +24,14 @@ def health(client) -> dict[str, str]:
 def at_work(installation) -> None:
     """A host, and figures that are fresh."""
     now = timezone.now()
+    until = now + timedelta(minutes=1)
     ServiceInstance.objects.create(
         service_id="a",
         service_types=["TB_CORE"],
         pid=1,
         started_at=now,
         heartbeat_at=now,
-        lease_expires_at=now + timedelta(minutes=1),
+        lease_expires_at=until,
     )
     PipelineRun.objects.create(query="log", batch_id=1, events=1, newest_event_at=now, finished_at=now, started_at=now)
 
@@ -46,10 +47,10 @@ def test_each_part_says_what_is_wrong_with_it(at_work, admin_client, monkeypatch
     operation = Operation.objects.create(kind="replay", summary="Replay", total=1)
     Operation.objects.filter(pk=operation.pk).update(created_at=long_ago)
 
-    def away() -> None:
+    def away(_: object) -> None:
         raise ProviderUnavailable("no broker answers")
 
-    monkeypatch.setattr(runtime.provider().admin(), "topic_names", away)
+    monkeypatch.setattr(type(runtime.provider().admin()), "topic_names", away)
     told = health(admin_client)
     assert told.pop("figures").endswith("UTC: the pipeline does not run; look at the spark and tasks workers")
     assert told == {
@@ -60,5 +61,5 @@ def test_each_part_says_what_is_wrong_with_it(at_work, admin_client, monkeypatch
 
 
 def test_a_pipeline_that_fails_says_why(at_work, admin_client) -> None:
-    PipelineStanding.objects.create(error="Java is missing; install Java 17")
+    PipelineStanding.objects.create(ran_at=timezone.now(), error="Java is missing; install Java 17")
     assert health(admin_client) == {"figures": "the pipeline failed: Java is missing; install Java 17"}

@@ -35,7 +35,8 @@ def tables(draw: st.DrawFn) -> RoutingTable:
         tenant = draw(st.sampled_from([SYSTEM_TENANT, *tenants]))
         kind = draw(st.sampled_from(list(ServiceType))) if tenant == SYSTEM_TENANT else RE
         partitions, flags = draw(st.integers(1, 5)), draw(st.tuples(st.booleans(), st.booleans()))
-        queues[QueueKey(kind, f"Queue-{number}", tenant)] = RoutedQueue(f"topic-{number}", partitions, *flags)
+        first = draw(st.sampled_from([0, 0, 4, 700]))
+        queues[QueueKey(kind, f"Queue-{number}", tenant)] = RoutedQueue(f"topic-{number}", partitions, *flags, first)
     known = draw(st.sampled_from([None, frozenset(tenants)]))
     hash_name = draw(st.sampled_from(["murmur3_128", "sha256", "fnv1a"]))
     return RoutingTable(draw(st.integers(0, 9)), queues, frozenset(tenants[:2]), known, hash_name)
@@ -57,9 +58,16 @@ def test_tables_that_do_not_are_not(one: RoutingTable, other: RoutingTable) -> N
     assert (to_json(one) == to_json(other)) == (replace(one, version=0) == replace(other, version=0))
 
 
+def test_only_a_table_that_says_more_is_not_for_older_programs() -> None:
+    resized = RoutingTable(3, {QueueKey(RE): RoutedQueue("tb_rule_engine", 2, first_partition=10)})
+    assert [json.loads(to_json(table))["format"] for table in (TABLE, resized)] == [1, 2]
+
+
 def test_what_a_newer_program_wrote_is_refused() -> None:
-    newer = json.loads(to_json(TABLE)) | {"format": 2}
-    with pytest.raises(ConfigurationError, match="version 7 is written in format 2, this program reads 1; update"):
+    newer = json.loads(to_json(TABLE)) | {"format": 3}
+    with pytest.raises(
+        ConfigurationError, match="version 7 is written in format 3, this program reads up to 2; update"
+    ):
         from_json(json.dumps(newer), 7)
 
 

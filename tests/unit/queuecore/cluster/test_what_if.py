@@ -71,15 +71,15 @@ def test_partitions_without_an_owner_are_placements_and_no_moves() -> None:
     assert (seen.plan.moves, seen.placements) == ((), 2)
 
 
-def test_more_partitions_are_placed_and_fewer_are_gone() -> None:
+def test_a_queue_of_another_size_has_new_partitions() -> None:
     view = view_of(plain_services(2), [*queue("q", 4), *queue("other", 2)])
     more = asked(view, partitions={"q": 6})
-    assert more.placements == 2
-    assert {"q.4", "q.5"} <= more.plan.assignment.keys()
+    assert (more.plan.moves, more.placements) == ((), 6)
+    assert sorted(more.plan.assignment) == ["other.0", "other.1", *(f"q.{number}" for number in range(4, 10))]
     fewer = asked(view, partitions={"q": 1})
-    assert sorted(fewer.plan.assignment) == ["other.0", "other.1", "q.0"]
+    assert sorted(fewer.plan.assignment) == ["other.0", "other.1", "q.4"]
     for seen, count in ((more, 6), (fewer, 1)):
-        assert f"q would have {count} partitions instead of 4: entities move" in seen.warnings[0]
+        assert f"q would have {count} new partitions instead of its 4" in seen.warnings[0]
     assert asked(view, partitions={"q": 4}).warnings == ()
 
 
@@ -87,12 +87,12 @@ def test_partitions_inside_one_topic_keep_their_names() -> None:
     inside = [ClusterPartition(f"q[{number}]", queue="q", number=number) for number in range(2)]
     assert queue_key(inside[1]) == "q"
     seen = asked(view_of(plain_services(1), inside), partitions={"q": 3})
-    assert "q[2]" in seen.plan.assignment
+    assert sorted(seen.plan.assignment) == ["q[2]", "q[3]", "q[4]"]
 
 
 def test_a_queue_whose_name_begins_like_anothers_is_left_alone() -> None:
     view = view_of(plain_services(1), [*queue("q", 2), *queue("q.x", 2)])
-    assert sorted(asked(view, partitions={"q": 1}).plan.assignment) == ["q.0", "q.x.0", "q.x.1"]
+    assert sorted(asked(view, partitions={"q": 1}).plan.assignment) == ["q.2", "q.x.0", "q.x.1"]
 
 
 def test_the_pause_is_what_was_seen_or_else_an_assumption() -> None:
