@@ -14,6 +14,7 @@ from console.changes import carried_out, planned
 from console.lists import ListPage, Sort
 from console.people_filters import UserFilter
 from console.people_forms import PasswordForm, RoleForm, UserForm
+from console.templatetags.console import plural
 from queueapi.access.principals import role_of
 from queueapi.access.table import WRITE, Resource
 from queueapi.actions.users import create_user, set_user_active, set_user_password, set_user_role
@@ -112,7 +113,7 @@ def _set_active(request: HttpRequest, pk: int, *, active: bool) -> HttpResponse:
         else:
             messages.success(request, f"{verb}ed: {name} is {'let in again' if active else 'not let in any more'}.")
         return redirect("user", pk=pk)
-    tokens = f"{person.token_count} valid" if person.token_count else "no valid"  # type: ignore[attr-defined]
+    tokens = plural(person.token_count, "valid token,valid tokens")  # type: ignore[attr-defined]
     headline = f"{name} is let in again" if active else f"{name} is let in no more"
     at_once = "Neither by password nor by session at once, nor by token within seconds."
     same = "With the role, the password and the tokens that they had."
@@ -120,7 +121,7 @@ def _set_active(request: HttpRequest, pk: int, *, active: bool) -> HttpResponse:
         "verb": verb,
         "thing": name,
         "headline": headline,
-        "consequence": f"{same if active else at_once} They have {tokens} tokens. What they did stays known.",
+        "consequence": f"{same if active else at_once} They have {tokens}. What they did stays known.",
         "warnings": ["That is you: you will be signed out."] if person == request.user and not active else [],
         "plan": planned(lambda: set_user_active(actor_of(request), person, active=active)),
         "back": reverse("user", args=[pk]),
