@@ -14,7 +14,6 @@ import random
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import compress
-from operator import not_
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -59,19 +58,28 @@ class Values:
 
     def __init__(self, values: list[Any], parsed_as: int, rows: int, *, is_marked: bool) -> None:
         self.rows = rows
-        self._all = values
+        self._parsed = values
         self._kind = _ARROW[parsed_as]
+        self._is_value: pa.Array | None = None
+        self._unmarked: pa.Array | None = None
         self._ends: pa.Array | None = None
         if is_marked:
-            is_mark = list(map(_MARKS[parsed_as].__eq__, values))
-            self._all = list(compress(values, map(not_, is_mark)))
-            self._ends = pc.indices_nonzero(pa.array(is_mark, pa.bool_())).cast(pa.int64())
+            column = pa.array(values, self._kind)
+            is_mark = pc.equal(column, pa.scalar(_MARKS[parsed_as], self._kind))
+            self._ends = pc.indices_nonzero(is_mark).cast(pa.int64())
             if len(self._ends) != rows:
                 raise Irregular("the messages cannot be told apart")
+            self._is_value = pc.invert(is_mark)
+            self._unmarked = column.filter(self._is_value)
 
     @property
     def are_none(self) -> bool:
-        return not self._all
+        return not self._count
+
+    @property
+    def _count(self) -> int:
+        """How many values there are, without the marks."""
+        return len(self._parsed) if self._ends is None else len(self._parsed) - self.rows
 
     def offsets(self) -> pa.Array:
         """Where the values of each message begin among all, and where the last one's end."""
@@ -85,10 +93,10 @@ class Values:
         return pc.subtract(offsets[1:], offsets[:-1])
 
     def all(self) -> pa.Array:
-        return pa.array(self._all, self._kind)
+        return pa.array(self._parsed, self._kind) if self._unmarked is None else self._unmarked
 
     def all_as_list(self) -> list[Any]:
-        return self._all
+        return self._parsed if self._is_value is None else list(compress(self._parsed, self._is_value.to_pylist()))
 
     def single(self, absent: Any) -> pa.Array:
         """One value for each message."""
@@ -99,7 +107,7 @@ class Values:
         offsets, lengths = self.offsets(), self.lengths()
         if pc.max(lengths).as_py() > 1:
             raise Irregular("a field is there twice")
-        found = self.all().take(pc.min_element_wise(offsets[:-1], len(self._all) - 1))
+        found = self.all().take(pc.min_element_wise(offsets[:-1], self._count - 1))
         return pc.if_else(pc.equal(lengths, 0), pa.scalar(absent, self._kind), found)
 
 
