@@ -1,6 +1,6 @@
 """What transforms are given: frames of events, read from Parquet files."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from operator import or_
@@ -22,18 +22,40 @@ class Frames(Protocol):
 
     def has(self, kind: Kind) -> bool: ...
 
-    def span_s(self, kind: Kind) -> int:
-        """From the oldest minute that the batch has of the kind to the end of the newest."""
+    def minutes(self, kind: Kind) -> range:
+        """Since 1970: from the oldest that the batch has of the kind to the newest."""
 
     def batch(self, kind: Kind) -> DataFrame: ...
 
     def window(self, kind: Kind, of: Kind | None = None) -> DataFrame: ...
 
+    def kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """What is made once and read more than once, until `release`."""
 
-class BatchFrames:
+    def release(self) -> None: ...
+
+
+class _Kept:
+    """Frames that Spark keeps, in memory as far as they fit."""
+
+    def __init__(self) -> None:
+        self._frames: dict[str, DataFrame] = {}
+
+    def kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        if name not in self._frames:
+            self._frames[name] = make().persist()
+        return self._frames[name]
+
+    def release(self) -> None:
+        while self._frames:
+            self._frames.popitem()[1].unpersist()
+
+
+class BatchFrames(_Kept):
     """Of a batch that is staged in a folder and not published yet."""
 
     def __init__(self, spark: SparkSession, store: EventStore, folder: Path, report: Report, window_s: int) -> None:
+        super().__init__()
         self._spark = spark
         self._store = store
         self._report = report
@@ -43,9 +65,9 @@ class BatchFrames:
     def has(self, kind: Kind) -> bool:
         return kind.name in self._report.minutes
 
-    def span_s(self, kind: Kind) -> int:
+    def minutes(self, kind: Kind) -> range:
         minutes = self._report.minutes[kind.name]
-        return (minutes[-1] - minutes[0] + 1) * 60
+        return range(minutes[0], minutes[-1] + 1)
 
     def batch(self, kind: Kind) -> DataFrame:
         names = (file.name for file in self._report.files if file.kind == kind.name)
@@ -57,10 +79,11 @@ class BatchFrames:
         return read_events(self._spark, kind, paths, stretches)
 
 
-class StoredFrames:
+class StoredFrames(_Kept):
     """Of all that is stored of a stretch of time, as back-fill wants it."""
 
     def __init__(self, spark: SparkSession, store: EventStore, stretch: Stretch, window_s: int) -> None:
+        super().__init__()
         self._spark = spark
         self._store = store
         self._stretch = stretch
@@ -69,8 +92,8 @@ class StoredFrames:
     def has(self, kind: Kind) -> bool:
         return bool(self._store.find(kind.name, [self._stretch]))
 
-    def span_s(self, kind: Kind) -> int:  # noqa: ARG002 - all kinds are of one day
-        return (self._stretch.end_ms - self._stretch.start_ms) // 1000
+    def minutes(self, kind: Kind) -> range:  # noqa: ARG002 - all kinds are of one day
+        return range(self._stretch.start_ms // 60_000, self._stretch.end_ms // 60_000)
 
     def batch(self, kind: Kind) -> DataFrame:
         return self._read(kind, self._stretch)

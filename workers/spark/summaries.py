@@ -28,15 +28,15 @@ from workers.spark.sinks import (
     Sink,
 )
 from workers.spark.transforms.heat import HeatOptions, partition_heat, queue_skew
-from workers.spark.transforms.lag import current_lag, current_lag_of_long, lag_history
-from workers.spark.transforms.options import LagOptions
+from workers.spark.transforms.lag import current_lag, lag, lag_history
+from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
 from workers.spark.transforms.usage import tenant_usage
 
 # How far transforms look back.
 WINDOW_S: Final = 600
-# A batch that is of a longer time is cut to what the present is judged by, which takes a look at all of it.
+# Of a batch of a longer time the present is judged by its end.
 _LONG_S: Final = 3 * WINDOW_S
 _HEAT_EVERY: Final = timedelta(minutes=1)
 
@@ -64,18 +64,31 @@ def make_all(
     summaries: tuple[Summary, ...], frames: Frames, installation: Config
 ) -> Iterator[tuple[Summary, list[Row]]]:
     """The rows of each that there is something to make of. Through Arrow, which keeps the times' zone."""
-    for summary in summaries:
-        if any(map(frames.has, summary.kinds)) and summary.is_due():
-            yield summary, summary.make(frames, installation).toArrow().to_pylist()
+    try:
+        for summary in summaries:
+            if any(map(frames.has, summary.kinds)) and summary.is_due():
+                yield summary, summary.make(frames, installation).toArrow().to_pylist()
+    finally:
+        frames.release()
 
 
 def _current_lag(frames: Frames, installation: Config) -> DataFrame:
-    of_frames = current_lag_of_long if frames.span_s(OFFSET_SAMPLES) > _LONG_S else current_lag
-    return of_frames(*_both(frames, OFFSET_SAMPLES), _lag_options(installation), _consumed(frames))
+    return current_lag(_lag(frames, installation))
 
 
 def _lag_history(frames: Frames, installation: Config) -> DataFrame:
-    return lag_history(*_both(frames, OFFSET_SAMPLES), _lag_options(installation), _consumed(frames))
+    return lag_history(_lag(frames, installation))
+
+
+def _lag(frames: Frames, installation: Config) -> DataFrame:
+    """Both are made of it: samples are most of all events, so they are looked at once."""
+
+    def make() -> DataFrame:
+        minutes = frames.minutes(OFFSET_SAMPLES)
+        extent = Extent(since_us=minutes.start * 60_000_000, is_long=len(minutes) * 60 > _LONG_S)
+        return lag(*_both(frames, OFFSET_SAMPLES), _lag_options(installation), _consumed(frames), extent)
+
+    return frames.kept("lag", make)
 
 
 def _request_current(frames: Frames, _: Config) -> DataFrame:

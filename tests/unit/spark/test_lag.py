@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from queueapi.models import LagCurrent, LagMinute
 from tests.unit.spark.frames import CONSUMED, OFFSETS, QUEUE, START, Row, at, consumed, frame, offsets, rows
-from workers.spark.transforms.lag import current_lag, current_lag_of_long, lag_history
-from workers.spark.transforms.options import LagOptions
+from workers.spark.transforms.lag import current_lag, lag, lag_history
+from workers.spark.transforms.options import Extent, LagOptions
 
 Current = Callable[..., dict[tuple[str, int], Row]]
 History = Callable[..., list[Row]]
@@ -28,9 +28,11 @@ def current(spark: SparkSession) -> Current:
     ) -> dict[tuple[str, int], Row]:
         found = rows(
             current_lag(
-                frame(spark, OFFSETS, samples),
-                frame(spark, OFFSETS, window),
-                consumed=frame(spark, CONSUMED, work) if work else None,
+                lag(
+                    frame(spark, OFFSETS, samples),
+                    frame(spark, OFFSETS, window),
+                    consumed=frame(spark, CONSUMED, work) if work else None,
+                )
             )
         )
         assert len({(row["queue_id"], row["partition"]) for row in found}) == len(found), "twice the same partition"
@@ -42,7 +44,7 @@ def current(spark: SparkSession) -> Current:
 @pytest.fixture
 def history(spark: SparkSession) -> History:
     def summarise(*samples: Row, window: tuple[Row, ...] = (), **options: Any) -> list[Row]:
-        found = lag_history(frame(spark, OFFSETS, samples), frame(spark, OFFSETS, window), **options)
+        found = lag_history(lag(frame(spark, OFFSETS, samples), frame(spark, OFFSETS, window), **options))
         return sorted(rows(found), key=lambda row: (row["queue_id"], row["at"]))
 
     return summarise
@@ -60,8 +62,8 @@ def test_of_a_long_time_only_the_end_counts(spark: SparkSession) -> None:
     def found(made: Any) -> list[Row]:
         return sorted(rows(made), key=lambda row: row["partition"])
 
-    expected = found(current_lag(*frames, LagOptions(), told))
-    assert found(current_lag_of_long(*frames, LagOptions(), told)) == expected
+    expected = found(current_lag(lag(*frames, LagOptions(), told)))
+    assert found(current_lag(lag(*frames, LagOptions(), told, Extent(is_long=True)))) == expected
     assert len(expected) == 3
 
 

@@ -1,79 +1,88 @@
-"""Frames of samples handed to a plain function, partition by partition, each in order of time.
+"""Frames of samples handed to a plain function, all of a partition's to one call of it.
 
-One shuffle and one sort, which Spark can spill, and Python sees the rows of one partition at a time: a batch may hold
-any number of samples. So what a partition's figures are is written, and tested, without Spark.
+One shuffle, by Spark; Arrow sorts what came of it. So what a partition's figures are is written, and tested, without
+Spark.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from workers.spark.transforms.arrow import map_in_arrow
 from workers.spark.transforms.points import Point, Work
 
-_KEY: Final = ("queue_id", "partition")
-_ROWS_PER_BATCH: Final = 5_000
-_NEVER_S: Final = 1e12
+KEY: Final = ("queue_id", "partition")
+_POINT: Final = ("at_us", "service_id", "topic", "group", "beginning_offset", "end_offset", "committed_offset")
+_WORK: Final = ("at_us", *Work._fields[1:])
+_SECOND_US: Final = 1_000_000
 
-Row = tuple[Any, ...]
-_key = itemgetter(0, 1)
-# Where in a row of the frame that Python is given something is; the last is `batch_since_s`.
-_AT, _END, _IS_NEW = 2, 7, 9
-_POINT, _DONE = slice(2, 9), slice(10, 13)
+Name = tuple[str, int]
+_name = itemgetter(0, 1)
 
 
 class Series(NamedTuple):
-    """What is known of one partition, oldest first.
-
-    new_at_s       the times of what came with the batch
-    batch_since_s  the oldest time in the batch, of whatever partition
-    """
+    """What is known of one partition, oldest first. `new_at_s` has the times of what came with the batch."""
 
     queue_id: str
     partition: int
     points: list[Point]
     work: list[Work]
     new_at_s: frozenset[float]
-    batch_since_s: float
 
 
-def each_partition(
-    function: Callable[[Series], Iterable[Row]],
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of some partitions, in any order: samples of their offsets, and what their consumers said."""
+
+    samples: pa.Table
+    work: "Works"
+
+
+class Works:
+    """What consumers said, for those partitions of which it is asked: mostly none."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows.sort_by([(name, "ascending") for name in (*KEY, "at_us")])
+        self._bounds: dict[Name, tuple[int, int]] | None = None
+
+    def of(self, name: Name) -> list[Work]:
+        """In order of time."""
+        if self._bounds is None:
+            names = enumerate(zip(*(self._rows[one].to_pylist() for one in KEY), strict=True))
+            groups = ((name, list(group)) for name, group in groupby(names, key=itemgetter(1)))
+            self._bounds = {name: (group[0][0], len(group)) for name, group in groups}
+        rows = self._rows.slice(*self._bounds.get(name, (0, 0)))
+        columns = [rows[one].to_pylist() for one in _WORK]
+        return [Work(at / _SECOND_US, *rest) for at, *rest in zip(*columns, strict=True)]
+
+
+def each_part(
+    function: Callable[[Told], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
     samples: DataFrame,
     window: DataFrame,
     consumed: DataFrame | None,
 ) -> DataFrame:
-    """What the function makes of each partition: rows of the schema. It is sent to Spark's Python processes, so it is
-    one that they can import."""
+    """What the function makes of all partitions, some of them at a time: rows of the schema. It is sent to Spark's
+    Python processes, so it is one that they can import."""
     rows = _points(samples, is_new=True).unionByName(_points(window, is_new=False))
     if consumed is not None:
         rows = rows.unionByName(_work(consumed), allowMissingColumns=True)
-    since_s = f.coalesce(f.min(_seconds("at")), f.lit(_NEVER_S)).alias("batch_since_s")
-    rows = rows.crossJoin(f.broadcast(samples.agg(since_s)))
-    ordered = rows.repartition(*_KEY).sortWithinPartitions(*_KEY, "at_s", "end_offset", "committed_offset")
-    return map_in_arrow(ordered, partial(_apply, function, schema), schema)
-
-
-def lately(samples: DataFrame, consumed: DataFrame, seconds: float) -> tuple[DataFrame, DataFrame]:
-    """What there is of each partition in its last seconds before its newest sample: what comes of a long time can be
-    judged by its end, and would else all be handed to Python."""
-    newest = f.broadcast(samples.groupBy(*_KEY).agg(f.max("at").alias("newest_at")))
-    is_late = f.unix_micros("newest_at") - f.unix_micros("at") <= int(seconds * 1_000_000)
-    late, work = (frame.join(newest, list(_KEY)).where(is_late).drop("newest_at") for frame in (samples, consumed))
-    return late, work
+    return map_in_arrow(rows.repartition(*KEY), partial(_apply, function), schema)
 
 
 def _points(samples: DataFrame, *, is_new: bool) -> DataFrame:
     return samples.select(
-        *_KEY,
-        _seconds("at").alias("at_s"),
+        *KEY,
+        _micros("at").alias("at_us"),
         "service_id",
         "topic",
         "group",
@@ -81,45 +90,50 @@ def _points(samples: DataFrame, *, is_new: bool) -> DataFrame:
         "end_offset",
         "committed_offset",
         f.lit(is_new).alias("is_new"),
-        *(f.lit(None).cast("long").alias(name) for name in Work._fields[1:]),
+        *(f.lit(None).cast("long").alias(name) for name in _WORK[1:]),
     )
 
 
 def _work(consumed: DataFrame) -> DataFrame:
     return consumed.select(
-        *_KEY,
-        _seconds("at").alias("at_s"),
+        *KEY,
+        _micros("at").alias("at_us"),
         "commits",
         (f.col("succeeded") + f.col("failed") + f.col("timed_out")).alias("attempts"),
         (f.col("failed") + f.col("timed_out")).alias("failures"),
     )
 
 
-def _seconds(time: str) -> Column:
-    return f.unix_micros(time) / 1_000_000
+def _micros(time: str) -> Column:
+    return f.unix_micros(time)
 
 
 def _apply(
-    function: Callable[[Series], Iterable[Row]], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    function: Callable[[Told], Iterator[pa.RecordBatch]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    made = (row for series in _series(batches) for row in function(series))
-    while some := list(islice(made, _ROWS_PER_BATCH)):
-        columns = zip(zip(*some, strict=True), schema.types, strict=True)
-        yield pa.record_batch([pa.array(values, kind) for values, kind in columns], schema=schema)
+    gathered = list(batches)
+    if not gathered:
+        return
+    rows = pa.Table.from_batches(gathered)
+    is_point = pc.is_valid(rows["end_offset"])
+    samples = rows.filter(is_point).select([*KEY, *_POINT, "is_new"]).combine_chunks()
+    work = rows.filter(pc.invert(is_point)).select([*KEY, *_WORK]).combine_chunks()
+    if samples.num_rows:
+        yield from function(Told(samples, Works(work)))
 
 
-def _series(batches: Iterable[pa.RecordBatch]) -> Iterator[Series]:
-    rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    for (queue_id, partition), group in groupby(rows, key=_key):
-        points, work, new, since_s = list[Point](), list[Work](), set[float](), 0.0
-        for row in group:
-            if row[_END] is None:
-                work.append(Work(row[_AT], *row[_DONE]))
-                continue
-            # Without the call of the class that a named tuple makes: there are millions of them.
-            points.append(tuple.__new__(Point, row[_POINT]))
-            if row[_IS_NEW]:
-                new.add(row[_AT])
-            since_s = row[-1]
-        if points:
-            yield Series(queue_id, partition, points, work, frozenset(new), since_s)
+def all_series(samples: pa.Table, works: Works) -> Iterator[Series]:
+    """Samples that are in order, as rows."""
+    columns = [samples[name].to_pylist() for name in (*KEY, *_POINT[1:])]
+    at_s = pc.divide(samples["at_us"].cast(pa.float64()), float(_SECOND_US)).to_pylist()
+    points = map(tuple.__new__, _ever(Point), zip(at_s, *columns[len(KEY) :], strict=True))
+    rows = zip(*columns[: len(KEY)], points, samples["is_new"].to_pylist(), strict=True)
+    for (queue_id, partition), group in groupby(rows, key=_name):
+        known = [row[2:] for row in group]
+        new = frozenset(point.at_s for point, is_new in known if is_new)
+        yield Series(queue_id, partition, [point for point, _ in known], works.of((queue_id, partition)), new)
+
+
+def _ever(value: Any) -> Iterator[Any]:
+    while True:
+        yield value
