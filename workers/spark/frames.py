@@ -1,5 +1,6 @@
 """What transforms are given: frames of events, read from Parquet files."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import reduce
@@ -12,7 +13,9 @@ from pyspark.sql import functions as f
 
 from workers.spark.reports import Report
 from workers.spark.schemas import Kind
+from workers.spark.session import MUCH
 from workers.spark.store import EventStore, Stretch, stretches_of
+from workers.spark.transforms.minutes import are_once
 
 
 class Frames(Protocol):
@@ -29,17 +32,37 @@ class Frames(Protocol):
 
     def window(self, kind: Kind, of: Kind | None = None) -> DataFrame: ...
 
+    def are_once(self, kind: Kind) -> bool:
+        """Whether it is known that no event of the kind is there twice. Of few events it is not: to look would take
+        longer than to leave out what is."""
+
     def kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         """What is made once and read more than once, until `release`."""
 
     def release(self) -> None: ...
 
 
-class _Kept:
-    """Frames that Spark keeps, in memory as far as they fit."""
+class _Shared(ABC):
+    """What summaries share: frames that Spark keeps, in memory as far as they fit, and what is known of events."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_much: bool) -> None:
+        self._is_much = is_much
+        self._once: dict[str, bool] = {}
         self._frames: dict[str, DataFrame] = {}
+
+    @abstractmethod
+    def batch(self, kind: Kind) -> DataFrame: ...
+
+    @abstractmethod
+    def window(self, kind: Kind, of: Kind | None = None) -> DataFrame: ...
+
+    def are_once(self, kind: Kind) -> bool:
+        if kind.name not in self._once:
+            names = kind.identity
+            self._once[kind.name] = self._is_much and are_once(
+                self.batch(kind).select(*names).unionByName(self.window(kind).select(*names)), names
+            )
+        return self._once[kind.name]
 
     def kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         if name not in self._frames:
@@ -51,11 +74,11 @@ class _Kept:
             self._frames.popitem()[1].unpersist()
 
 
-class BatchFrames(_Kept):
+class BatchFrames(_Shared):
     """Of a batch that is staged in a folder and not published yet."""
 
     def __init__(self, spark: SparkSession, store: EventStore, folder: Path, report: Report, window_s: int) -> None:
-        super().__init__()
+        super().__init__(is_much=report.events >= MUCH)
         self._spark = spark
         self._store = store
         self._report = report
@@ -79,11 +102,11 @@ class BatchFrames(_Kept):
         return read_events(self._spark, kind, paths, stretches)
 
 
-class StoredFrames(_Kept):
+class StoredFrames(_Shared):
     """Of all that is stored of a stretch of time, as back-fill wants it."""
 
     def __init__(self, spark: SparkSession, store: EventStore, stretch: Stretch, window_s: int) -> None:
-        super().__init__()
+        super().__init__(is_much=True)
         self._spark = spark
         self._store = store
         self._stretch = stretch

@@ -27,7 +27,7 @@ from workers.spark.sinks import (
     Row,
     Sink,
 )
-from workers.spark.transforms.heat import HeatOptions, partition_heat, queue_skew
+from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
 from workers.spark.transforms.lag import current_lag, lag, lag_history
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.processing import letter_trend, processing_minutes
@@ -92,31 +92,40 @@ def _lag(frames: Frames, installation: Config) -> DataFrame:
 
 
 def _request_current(frames: Frames, _: Config) -> DataFrame:
-    return request_current(*_both(frames, REQUEST_SAMPLES))
+    return request_current(*_both(frames, REQUEST_SAMPLES), is_once=frames.are_once(REQUEST_SAMPLES))
 
 
 def _request_minutes(frames: Frames, _: Config) -> DataFrame:
-    return request_minutes(*_both(frames, REQUEST_SAMPLES))
+    return request_minutes(*_both(frames, REQUEST_SAMPLES), is_once=frames.are_once(REQUEST_SAMPLES))
 
 
 def _processing_minutes(frames: Frames, _: Config) -> DataFrame:
-    return processing_minutes(*_both(frames, CONSUMED_SAMPLES))
+    return processing_minutes(*_both(frames, CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
 
 
 def _letter_trend(frames: Frames, _: Config) -> DataFrame:
-    return letter_trend(frames.batch(CONSUMED_SAMPLES))
+    return letter_trend(frames.batch(CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
 
 
 def _partition_heat(frames: Frames, installation: Config) -> DataFrame:
-    return partition_heat(*_both(frames, CONSUMED_SAMPLES), _heat_options(installation))
+    return partition_heat(_heat_counts(frames), _heat_options(installation))
 
 
 def _queue_skew(frames: Frames, installation: Config) -> DataFrame:
-    return queue_skew(*_both(frames, CONSUMED_SAMPLES), _heat_options(installation))
+    return queue_skew(_heat_counts(frames), _heat_options(installation))
+
+
+def _heat_counts(frames: Frames) -> DataFrame:
+    def make() -> DataFrame:
+        return heat_counts(*_both(frames, CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
+
+    return frames.kept("heat", make)
 
 
 def _tenant_usage(frames: Frames, _: Config) -> DataFrame:
-    return tenant_usage(frames.batch(CONSUMED_SAMPLES), frames.batch(SENT_SAMPLES), named_letter_topics())
+    consumed, sent = frames.batch(CONSUMED_SAMPLES), frames.batch(SENT_SAMPLES)
+    is_once = frames.are_once(CONSUMED_SAMPLES) and frames.are_once(SENT_SAMPLES)
+    return tenant_usage(consumed, sent, named_letter_topics(), is_once=is_once)
 
 
 def _both(frames: Frames, kind: Kind) -> tuple[DataFrame, DataFrame]:
