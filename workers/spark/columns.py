@@ -12,7 +12,6 @@ has it twice: two events that no serialiser writes, by somebody who may write to
 
 import random
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import compress
 from typing import Any, Final, cast
 
@@ -22,6 +21,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
+
+from workers.spark.numbers import numbers
 
 _INT: Final = FieldDescriptorProto.TYPE_INT64
 _DOUBLE: Final = FieldDescriptorProto.TYPE_DOUBLE
@@ -84,8 +85,8 @@ class Values:
     def offsets(self) -> pa.Array:
         """Where the values of each message begin among all, and where the last one's end."""
         if self._ends is None:
-            return pc.multiply(_numbers(self.rows + 1), 0 if self.are_none else 1)
-        return pa.concat_arrays([pa.array([0], pa.int64()), pc.subtract(self._ends, _numbers(self.rows))])
+            return pc.multiply(numbers(self.rows + 1), 0 if self.are_none else 1)
+        return pa.concat_arrays([pa.array([0], pa.int64()), pc.subtract(self._ends, numbers(self.rows))])
 
     def lengths(self) -> pa.Array:
         """How many values each message has."""
@@ -109,11 +110,6 @@ class Values:
             raise Irregular("a field is there twice")
         found = self.all().take(pc.min_element_wise(offsets[:-1], self._count - 1))
         return pc.if_else(pc.equal(lengths, 0), pa.scalar(absent, self._kind), found)
-
-
-@lru_cache(maxsize=64)
-def _numbers(count: int) -> pa.Array:
-    return pa.array(range(count), pa.int64())
 
 
 class Parser:

@@ -21,6 +21,7 @@ from workers.spark.checks import problems
 from workers.spark.columns import Irregular
 from workers.spark.heads import open_events
 from workers.spark.ids import spelt
+from workers.spark.numbers import numbers
 from workers.spark.schemas import Kind
 
 # A sample from the future would be the newest until that day comes; clocks may differ by this much.
@@ -55,7 +56,7 @@ def decode(data: Sequence[bytes], period: Period) -> Decoded:
     """Everything that can be used. An event of a kind that this version does not know is another's: it is in no table,
     and nothing is wrong with it."""
     try:
-        return _decode(data, pa.array(range(len(data)), pa.int64()), period, Decoded())
+        return _decode(data, numbers(len(data)), period, Decoded())
     except (DecodeError, Irregular):
         decoded = Decoded()
         regular = dict(_regular(data, decoded))

@@ -6,13 +6,13 @@ asked for. All else is Irregular, for `columns` to read.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from workers.spark.columns import Irregular
+from workers.spark.numbers import numbers
 
 _VARINT, _BYTES = 0, 2
 # Larger numbers are none of ours; negative ones have ten bytes.
@@ -135,12 +135,12 @@ def _key(field: int, wire_type: int) -> int:
     return field << 3 | wire_type
 
 
-@lru_cache(maxsize=16)
 def _every(rows: int, step: int, first: int) -> pa.Array:
-    return pa.array(range(first, rows * step, step), pa.int32())
+    return pc.add(pc.multiply(numbers(rows), step), first)
 
 
-@lru_cache(maxsize=16)
 def _woven(rows: int, columns: int) -> pa.Array:
     """Of columns behind each other: the first of each, the second of each, ..."""
-    return pa.array([column * rows + row for row in range(rows) for column in range(columns)], pa.int32())
+    row = pc.divide(every := numbers(rows * columns), columns)
+    column = pc.subtract(every, pc.multiply(row, columns))
+    return pc.add(pc.multiply(column, rows), row)

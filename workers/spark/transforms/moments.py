@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queueapi.choices import LagStatus
+from workers.spark.numbers import numbers
 from workers.spark.transforms.figures import LONGEST_LAG_S
 from workers.spark.transforms.options import LagOptions
 from workers.spark.transforms.track import (
@@ -15,7 +16,6 @@ from workers.spark.transforms.track import (
     first_beyond,
     first_within,
     is_of_same,
-    row_numbers,
     went_back,
 )
 
@@ -71,7 +71,7 @@ def _lag(track: Track) -> tuple[pa.Array, pa.Array]:
 def _lag_seconds(track: Track, lag: pa.Array, position: pa.Array, first: pa.Array) -> pa.Array:
     """As `figures.lag_seconds` has it."""
     ends, at_s = _column(track, "end_offset"), pc.divide(track.at.cast(pa.float64()), float(SECOND_US))
-    last = row_numbers(track)
+    last = numbers(len(track.at))
     index = pc.max_element_wise(pc.min_element_wise(first_beyond(track, ends, position), last), first)
     front = pc.max_element_wise(pc.subtract(index, 1), 0)
     end, end_before, end_first = ends.take(index), ends.take(front), ends.take(first)
@@ -110,7 +110,7 @@ def _badness(
     """Of the status of each minute, with its last sample. Who gets on, did not go back and is hardly behind is OK: all
     others are judged one by one."""
     is_wanted = pc.and_(_is_last_of(track, pc.divide(track.at, MINUTE_US)), pc.greater_equal(track.at, since_us))
-    is_ok = pc.or_(pc.less_equal(lag, options.allowed_lag), pc.equal(first, row_numbers(track)))
+    is_ok = pc.or_(pc.less_equal(lag, options.allowed_lag), pc.equal(first, numbers(len(track.at))))
     steady = pc.and_(_has_got_on(track, lag, first, options), _has_not_gone_back(track, first))
     is_ok = pc.or_(is_ok, pc.and_(steady, pc.fill_null(pc.less(behind_s, options.warn_lag_s), False)))
     found = pc.if_else(is_wanted, pa.scalar(LagStatus.OK.badness, pa.int64()), pa.scalar(None, pa.int64()))
@@ -121,13 +121,13 @@ def _badness(
         track.series.take(unclear).to_pylist(), first.take(unclear).to_pylist(), unclear.to_pylist(), strict=True
     )
     told = pa.array([judge(*one).badness for one in asked], pa.int64())
-    is_unclear = pc.is_in(row_numbers(track), value_set=unclear)
+    is_unclear = pc.is_in(numbers(len(track.at)), value_set=unclear)
     return pc.replace_with_mask(found, is_unclear, told)
 
 
 def _has_got_on(track: Track, lag: pa.Array, first: pa.Array, options: LagOptions) -> pa.Array:
     """As `status` asks it: within its patience the group did, or had nothing to do."""
-    rows = row_numbers(track)
+    rows = numbers(len(track.at))
     since = pc.subtract(track.at, int(min(options.stop_after_s, options.stop_unknown_s) * SECOND_US))
     committed = pc.fill_null(_column(track, "committed_offset"), -1)
     got_on = pc.cumulative_max(pc.if_else(pc.not_equal(committed, before(committed)), rows, -1))

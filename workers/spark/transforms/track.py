@@ -10,6 +10,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workers.spark.numbers import numbers
+
 _LARGEST_KEY: Final = 1 << 62
 _NONE: Final = -1
 
@@ -130,11 +132,7 @@ def before(values: pa.Array) -> pa.Array:
 
 def is_of_same(track: Track) -> pa.Array:
     """Whether the row in front of each is of the same partition."""
-    return pc.and_(pc.equal(track.series, before(track.series)), pc.greater(row_numbers(track), 0))
-
-
-def row_numbers(track: Track) -> pa.Array:
-    return pa.array(range(len(track.series)), pa.int64())
+    return pc.and_(pc.equal(track.series, before(track.series)), pc.greater(numbers(len(track.series)), 0))
 
 
 def _column(rows: pa.Table, name: str) -> pa.Array:
