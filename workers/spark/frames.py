@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from typing import Protocol
 
+from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -70,8 +72,10 @@ class _Shared(ABC):
         return self._frames[name]
 
     def release(self) -> None:
+        """A Spark that is gone has released them: whoever asked it for rows has been told."""
         while self._frames:
-            self._frames.popitem()[1].unpersist()
+            with suppress(Py4JError, OSError):
+                self._frames.popitem()[1].unpersist()
 
 
 class BatchFrames(_Shared):
