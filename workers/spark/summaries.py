@@ -13,6 +13,7 @@ from queueapi.config import Config
 from queueapi.models import PartitionHeat, Queue
 from queuecore.topics import ProviderPartition, payload_partition
 from workers.spark.frames import Frames
+from workers.spark.parts import PARTS
 from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES, REQUEST_SAMPLES, SENT_SAMPLES, Kind
 from workers.spark.sinks import (
     LAG_CURRENT,
@@ -28,7 +29,7 @@ from workers.spark.sinks import (
     Sink,
 )
 from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
-from workers.spark.transforms.lag import current_lag, lag, lag_history
+from workers.spark.transforms.lag import LagFiles, current_lag, lag, lag_history
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
@@ -86,7 +87,7 @@ def _lag(frames: Frames, installation: Config) -> DataFrame:
     def make() -> DataFrame:
         minutes = frames.minutes(OFFSET_SAMPLES)
         extent = Extent(since_us=minutes.start * 60_000_000, is_long=len(minutes) * 60 > _LONG_S)
-        return lag(*_both(frames, OFFSET_SAMPLES), _lag_options(installation), _consumed(frames), extent)
+        return lag(frames.spread(PARTS), _lag_files(frames), _lag_options(installation), extent)
 
     return frames.kept("lag", make)
 
@@ -132,9 +133,10 @@ def _both(frames: Frames, kind: Kind) -> tuple[DataFrame, DataFrame]:
     return frames.batch(kind), frames.window(kind)
 
 
-def _consumed(frames: Frames) -> DataFrame:
-    """What consumers did in the minutes that lag is judged of: they report less often than offsets are sampled."""
-    return frames.batch(CONSUMED_SAMPLES).unionByName(frames.window(CONSUMED_SAMPLES, of=OFFSET_SAMPLES))
+def _lag_files(frames: Frames) -> LagFiles:
+    """With what consumers did in the minutes that lag is judged of: they report less often than offsets are sampled."""
+    consumed = frames.batch_files(CONSUMED_SAMPLES), frames.window_files(CONSUMED_SAMPLES, of=OFFSET_SAMPLES)
+    return LagFiles(frames.batch_files(OFFSET_SAMPLES), frames.window_files(OFFSET_SAMPLES), consumed)
 
 
 def _lag_options(installation: Config) -> LagOptions:

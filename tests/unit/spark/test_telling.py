@@ -107,7 +107,7 @@ work = st.lists(
 )
 def test_by_columns_as_one_by_one(samples: list[Row], said: list[Row], since_us: int, options: LagOptions) -> None:
     track = in_order(pa.Table.from_pylist(samples, SAMPLES))
-    works = Works(pa.Table.from_pylist(said, WORK))
+    works = Works(lambda: pa.Table.from_pylist(said, WORK))
     found = all_sampled(options, Extent(since_us), track, works)
     expected = [row for series in all_series(track.rows, works) for row in sampled_singly(options, since_us, series)]
     assert sorted(map(repr, (tuple(row.values()) for row in found.to_pylist()))) == sorted(map(repr, expected))
@@ -121,7 +121,7 @@ def test_numbers_too_large_for_columns_are_looked_at_one_by_one() -> None:
         for second, end in ((0, 1), (5, 1 << 60), (10, (1 << 60) + 10))
     ]
     track = in_order(pa.Table.from_pylist(rows, SAMPLES))
-    found = all_sampled(LagOptions(), Extent(), track, Works(pa.Table.from_pylist([], WORK)))
+    found = all_sampled(LagOptions(), Extent(), track, Works(lambda: pa.Table.from_pylist([], WORK)))
     assert found.num_rows == len(rows)
     assert found["lag_messages"].to_pylist()[:3] == [1, 1 << 60, (1 << 60) + 10]
 

@@ -1,30 +1,47 @@
 """How far behind groups are: now, and minute by minute."""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from workers.spark.part_files import EventFiles, read_part_files
+from workers.spark.parts import PLACE
+from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES
+from workers.spark.transforms.arrow import map_in_arrow
 from workers.spark.transforms.minutes import touched
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.rollups import rolled_up, worst
-from workers.spark.transforms.series import each_part
+from workers.spark.transforms.series import POINT, WORK, Told, Works
 from workers.spark.transforms.telling import CURRENT, LAG, tell
 
 
-def lag(
-    samples: DataFrame,
-    window: DataFrame,
-    options: LagOptions | None = None,
-    consumed: DataFrame | None = None,
-    extent: Extent | None = None,
-) -> DataFrame:
-    """What `current_lag` and `lag_history` choose from: one look at the samples does for both.
+@dataclass(frozen=True, slots=True)
+class LagFiles:
+    """What lag is made of.
 
-    `window` has the samples before the batch, as far back as `options.window_s`; what is older does not count, and what
-    is in both counts once. `consumed` has what consumers said in that time: without it none is said to STALL.
+    samples   of the batch
+    window    the samples before the batch, as far back as `LagOptions.window_s`; what is older does not count, and what
+              is in both counts once
+    consumed  what consumers said in that time: without it none is said to STALL
     """
-    return each_part(partial(tell, options or LagOptions(), extent or Extent()), LAG, samples, window, consumed)
+
+    samples: EventFiles
+    window: EventFiles
+    consumed: tuple[EventFiles, ...] = (EventFiles(()),)
+
+
+def lag(
+    parts: DataFrame, files: LagFiles, options: LagOptions | None = None, extent: Extent | None = None
+) -> DataFrame:
+    """What `current_lag` and `lag_history` choose from: one look at the samples does for both. `parts` has the numbers
+    of those that are told of; a task of Spark's reads what its parts have."""
+    function = partial(_tell_parts, files, options or LagOptions(), extent or Extent())
+    return map_in_arrow(parts, function, LAG)
 
 
 def current_lag(known: DataFrame) -> DataFrame:
@@ -51,3 +68,30 @@ def lag_history(known: DataFrame) -> DataFrame:
     )
     minutes = rolled_up(moments, "minute", f.max("is_new").alias("is_new"))
     return touched(minutes)
+
+
+def _tell_parts(
+    files: LagFiles, options: LagOptions, extent: Extent, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    parts = {number for batch in batches for number in batch.column(0).to_pylist()}
+    samples = pa.concat_tables([_samples(files.samples, parts, True), _samples(files.window, parts, False)])
+    if samples.num_rows:
+        yield from tell(options, extent, Told(samples.combine_chunks(), Works(partial(_work, files.consumed, parts))))
+
+
+def _samples(files: EventFiles, parts: set[int], is_new: bool) -> pa.Table:
+    rows = read_part_files(files, OFFSET_SAMPLES, POINT[1:], parts)
+    known = _with_micros(rows).append_column("is_new", pa.repeat(is_new, rows.num_rows))
+    return known.select([*PLACE, *POINT, "is_new"])
+
+
+def _work(files: tuple[EventFiles, ...], parts: set[int]) -> pa.Table:
+    names = ("commits", "succeeded", "failed", "timed_out")
+    rows = _with_micros(pa.concat_tables([read_part_files(one, CONSUMED_SAMPLES, names, parts) for one in files]))
+    failures = pc.add(rows["failed"], rows["timed_out"])
+    rows = rows.append_column("attempts", pc.add(rows["succeeded"], failures)).append_column("failures", failures)
+    return rows.select([*PLACE, *WORK])
+
+
+def _with_micros(rows: pa.Table) -> pa.Table:
+    return rows.append_column("at_us", rows["at"].cast(pa.int64()))

@@ -4,10 +4,8 @@ The present is made of rows, a few for each partition; the past of columns, all 
 have more than one life.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from operator import attrgetter
 from typing import Any, Final
 
 import pyarrow as pa
@@ -25,8 +23,8 @@ from workers.spark.transforms.figures import (
 )
 from workers.spark.transforms.moments import SECOND_US, once_a_moment, sampled
 from workers.spark.transforms.options import Extent, LagOptions
-from workers.spark.transforms.points import Point, Work, lives
-from workers.spark.transforms.series import Series, Told, Works, all_series
+from workers.spark.transforms.points import Point, lives
+from workers.spark.transforms.series import Series, Told, WorkLater, Works, all_series
 from workers.spark.transforms.status import judge
 from workers.spark.transforms.track import TooWide, Track, in_order, strange
 
@@ -82,7 +80,6 @@ _SAMPLED: Final = pa.schema(
 _STATUSES: Final = pa.array([one.value for one in sorted(LagStatus, key=lambda one: one.badness)], pa.string())
 
 Row = tuple[Any, ...]
-_at = attrgetter("at_s")
 
 
 def tell(options: LagOptions, extent: Extent, told: Told) -> Iterator[pa.RecordBatch]:
@@ -221,10 +218,9 @@ def sampled_singly(options: LagOptions, since_us: int, series: Series) -> Iterat
             )
 
 
-def _status(options: LagOptions, points: Sequence[Point], work: Sequence[Work]) -> LagStatus:
+def _status(options: LagOptions, points: Sequence[Point], work: WorkLater) -> LagStatus:
     now_s = points[-1].at_s
-    until_then = work[: bisect_left(work, now_s + options.clock_skew_s, key=_at)]
-    return judge(points, now_s, options, until_then).status
+    return judge(points, now_s, options, work.before(now_s + options.clock_skew_s)).status
 
 
 def _consumed(before: Point, point: Point) -> int:
