@@ -37,10 +37,6 @@ USES_PER_JVM = 1000
 # Events of one batch.
 MUCH = 500_000
 
-# Tasks behind a shuffle. Of many events a task has no more than a few hundred megabytes for Python to hold at once.
-_FEW_TASKS, _MANY_TASKS = 2, 8
-_TASK_EVENTS = 500_000
-
 _PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 _EXIT_GRACE_S = 10
@@ -92,7 +88,7 @@ def suit(spark: SparkSession, events: int) -> None:
     for many it pays, and each task has so few of them that they fit into memory."""
     is_much = events >= MUCH
     spark.conf.set("spark.sql.codegen.wholeStage", is_much)
-    spark.conf.set("spark.sql.shuffle.partitions", max(_MANY_TASKS, events // _TASK_EVENTS) if is_much else _FEW_TASKS)
+    spark.conf.set("spark.sql.shuffle.partitions", 8 if is_much else 2)
 
 
 def stop_session() -> None:
