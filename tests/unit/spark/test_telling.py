@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.spark.frames import QUEUE
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.series import Works, all_series
-from workers.spark.transforms.telling import all_sampled, sampled_singly
+from workers.spark.transforms.singly import sampled_singly
+from workers.spark.transforms.telling import all_sampled
 from workers.spark.transforms.track import in_order, strange
 
 START_US = 1_790_000_000_000_000

@@ -4,8 +4,7 @@ The present is made of rows, a few for each partition; the past of columns, all 
 have more than one life.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,12 +22,12 @@ from workers.spark.transforms.figures import (
 )
 from workers.spark.transforms.moments import SECOND_US, once_a_moment, sampled
 from workers.spark.transforms.options import Extent, LagOptions
-from workers.spark.transforms.points import Point, lives
-from workers.spark.transforms.series import Series, Told, WorkLater, Works, all_series
+from workers.spark.transforms.points import lives
+from workers.spark.transforms.series import Series, Told, Works, all_series
+from workers.spark.transforms.singly import micros, sampled_singly, status_then
 from workers.spark.transforms.status import judge
 from workers.spark.transforms.track import TooWide, Track, in_order, strange
 
-_MINUTE_S: Final = 60
 _ROWS_PER_BATCH: Final = 20_000
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
@@ -65,7 +64,7 @@ LAG: Final = pa.schema(
     ]
 )
 # One sample of one partition.
-_SAMPLED: Final = pa.schema(
+SAMPLED: Final = pa.schema(
     [
         ("queue_id", pa.string()),
         ("at", pa.int64()),
@@ -129,7 +128,7 @@ def _current(options: LagOptions, series: Series) -> Row:
         oldest_age_s(points),
         verdict.status.value,
         verdict.reason,
-        _micros(newest.at_s),
+        micros(newest.at_s),
     )
 
 
@@ -175,7 +174,7 @@ def all_sampled(options: LagOptions, extent: Extent, track: Track, works: Works)
     except TooWide:
         singly = track.rows
     rows = (row for series in all_series(singly, works) for row in sampled_singly(options, extent.since_us, series))
-    return pa.concat_tables([*tables, _table(rows, _SAMPLED)])
+    return pa.concat_tables([*tables, _table(rows, SAMPLED)])
 
 
 class _Judge:
@@ -193,49 +192,7 @@ class _Judge:
             rows = self._track.rows.slice(self._start, self._track.starts[number + 1].as_py() - self._start)
             self._series = next(all_series(rows, self._works))
         points = self._series.points[first - self._start : last + 1 - self._start]
-        return _status(self._options, points, self._series.work)
-
-
-def sampled_singly(options: LagOptions, since_us: int, series: Series) -> Iterator[Row]:
-    """What each sample says since then: rows of `_SAMPLED`."""
-    for life in lives(series.points, options.clock_skew_s):
-        first = 0
-        for index, (before, point) in enumerate(pairwise([life[0], *life])):
-            if _micros(point.at_s) < since_us:
-                continue
-            while life[first].at_s < point.at_s - options.window_s:
-                first += 1
-            ends_its_minute = index + 1 == len(life) or _minute(life[index + 1]) != _minute(point)
-            yield (
-                series.queue_id,
-                _micros(point.at_s),
-                point.at_s in series.new_at_s,
-                point.lag,
-                lag_seconds(life, first, index),
-                point.end - before.end,
-                _consumed(before, point),
-                _status(options, life[first : index + 1], series.work).badness if ends_its_minute else None,
-            )
-
-
-def _status(options: LagOptions, points: Sequence[Point], work: WorkLater) -> LagStatus:
-    now_s = points[-1].at_s
-    return judge(points, now_s, options, work.before(now_s + options.clock_skew_s)).status
-
-
-def _consumed(before: Point, point: Point) -> int:
-    """Nothing where the group went back. Where it committed for the first time nobody knows where it had begun."""
-    if before.committed is None or point.committed is None:
-        return 0
-    return max(0, point.committed - before.committed)
-
-
-def _minute(point: Point) -> int:
-    return int(point.at_s // _MINUTE_S)
-
-
-def _micros(at_s: float) -> int:
-    return round(at_s * SECOND_US)
+        return status_then(self._options, points, self._series.work)
 
 
 def _table(rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
