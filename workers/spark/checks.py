@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from queuecore.topics import MAX_TOPIC_LENGTH
 from workers.spark.ids import NOBODY, spelt_id
+from workers.spark.numbers import numbers
 from workers.spark.schemas import Kind
 
 # Sums of many such numbers still fit into a table's column.
@@ -63,8 +64,7 @@ def _list_problems(column: pa.Field, lists: pa.Array) -> Iterator[Problem]:
     parents = pc.list_parent_indices(lists)
     for reason, bad in _element_problems(column, elements):
         rows = pc.unique(parents.filter(bad))
-        numbers = pa.array(range(len(lists)), rows.type)
-        yield reason, pc.is_in(numbers, value_set=rows)
+        yield reason, pc.is_in(numbers(len(lists)), value_set=rows.cast(pa.int64()))
 
 
 def _element_problems(column: pa.Field, elements: pa.Array) -> Iterator[Problem]:

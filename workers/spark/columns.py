@@ -12,9 +12,7 @@ has it twice: two events that no serialiser writes, by somebody who may write to
 
 import random
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import compress
-from operator import not_
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -23,6 +21,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
+
+from workers.spark.numbers import numbers
 
 _INT: Final = FieldDescriptorProto.TYPE_INT64
 _DOUBLE: Final = FieldDescriptorProto.TYPE_DOUBLE
@@ -59,25 +59,34 @@ class Values:
 
     def __init__(self, values: list[Any], parsed_as: int, rows: int, *, is_marked: bool) -> None:
         self.rows = rows
-        self._all = values
+        self._parsed = values
         self._kind = _ARROW[parsed_as]
+        self._is_value: pa.Array | None = None
+        self._unmarked: pa.Array | None = None
         self._ends: pa.Array | None = None
         if is_marked:
-            is_mark = list(map(_MARKS[parsed_as].__eq__, values))
-            self._all = list(compress(values, map(not_, is_mark)))
-            self._ends = pc.indices_nonzero(pa.array(is_mark, pa.bool_())).cast(pa.int64())
+            column = pa.array(values, self._kind)
+            is_mark = pc.equal(column, pa.scalar(_MARKS[parsed_as], self._kind))
+            self._ends = pc.indices_nonzero(is_mark).cast(pa.int64())
             if len(self._ends) != rows:
                 raise Irregular("the messages cannot be told apart")
+            self._is_value = pc.invert(is_mark)
+            self._unmarked = column.filter(self._is_value)
 
     @property
     def are_none(self) -> bool:
-        return not self._all
+        return not self._count
+
+    @property
+    def _count(self) -> int:
+        """How many values there are, without the marks."""
+        return len(self._parsed) if self._ends is None else len(self._parsed) - self.rows
 
     def offsets(self) -> pa.Array:
         """Where the values of each message begin among all, and where the last one's end."""
         if self._ends is None:
-            return pc.multiply(_numbers(self.rows + 1), 0 if self.are_none else 1)
-        return pa.concat_arrays([pa.array([0], pa.int64()), pc.subtract(self._ends, _numbers(self.rows))])
+            return pc.multiply(numbers(self.rows + 1), 0 if self.are_none else 1)
+        return pa.concat_arrays([pa.array([0], pa.int64()), pc.subtract(self._ends, numbers(self.rows))])
 
     def lengths(self) -> pa.Array:
         """How many values each message has."""
@@ -85,10 +94,10 @@ class Values:
         return pc.subtract(offsets[1:], offsets[:-1])
 
     def all(self) -> pa.Array:
-        return pa.array(self._all, self._kind)
+        return pa.array(self._parsed, self._kind) if self._unmarked is None else self._unmarked
 
     def all_as_list(self) -> list[Any]:
-        return self._all
+        return self._parsed if self._is_value is None else list(compress(self._parsed, self._is_value.to_pylist()))
 
     def single(self, absent: Any) -> pa.Array:
         """One value for each message."""
@@ -99,13 +108,8 @@ class Values:
         offsets, lengths = self.offsets(), self.lengths()
         if pc.max(lengths).as_py() > 1:
             raise Irregular("a field is there twice")
-        found = self.all().take(pc.min_element_wise(offsets[:-1], len(self._all) - 1))
+        found = self.all().take(pc.min_element_wise(offsets[:-1], self._count - 1))
         return pc.if_else(pc.equal(lengths, 0), pa.scalar(absent, self._kind), found)
-
-
-@lru_cache(maxsize=64)
-def _numbers(count: int) -> pa.Array:
-    return pa.array(range(count), pa.int64())
 
 
 class Parser:

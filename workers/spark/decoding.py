@@ -9,31 +9,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import compress
-from typing import Final, cast
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
 from queuecore.metrics import EVENT_VERSION
 from queuecore.proto.events_pb2 import Event
 from workers.spark.checks import problems
-from workers.spark.columns import Irregular, Parser, Table, Values, as_kind, type_of
+from workers.spark.columns import Irregular
+from workers.spark.heads import open_events
 from workers.spark.ids import spelt
-from workers.spark.schemas import KINDS, Kind
+from workers.spark.numbers import numbers
+from workers.spark.schemas import Kind
 
 # A sample from the future would be the newest until that day comes; clocks may differ by this much.
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
 # Far beyond what a timestamp can hold is as wrong as a little less.
 _LIMIT_MS: Final = 1 << 53
-
-_EVENT: Final = cast(Descriptor, Event.DESCRIPTOR)
-_heads = Parser(_EVENT, ("version", "at_ms", "service_id", *(kind.body for kind in KINDS)))
-_bodies = {
-    kind.name: Table(type_of(_EVENT, kind.body), [kind.arrow.field(name) for name in kind.fields]) for kind in KINDS
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +56,7 @@ def decode(data: Sequence[bytes], period: Period) -> Decoded:
     """Everything that can be used. An event of a kind that this version does not know is another's: it is in no table,
     and nothing is wrong with it."""
     try:
-        return _decode(data, pa.array(range(len(data)), pa.int64()), period, Decoded())
+        return _decode(data, numbers(len(data)), period, Decoded())
     except (DecodeError, Irregular):
         decoded = Decoded()
         regular = dict(_regular(data, decoded))
@@ -84,34 +79,20 @@ def _decode(data: Sequence[bytes], places: pa.Array, period: Period, decoded: De
     """`places` has the index of each among all events."""
     if not data:
         return decoded
-    heads = _heads.parse(data)
-    versions = heads["version"].single(0)
-    if pc.max(versions).as_py() > EVENT_VERSION:
-        is_newer = pc.greater(versions, EVENT_VERSION)
+    heads = open_events(data)
+    if pc.max(heads.versions).as_py() > EVENT_VERSION:
+        is_newer = pc.greater(heads.versions, EVENT_VERSION)
         newer, older = places.filter(is_newer), pc.invert(is_newer)
         reason = f"its version is newer than {EVENT_VERSION}; update the Spark worker"
         decoded.refuse(reason, newer[0].as_py(), len(newer))
         return _decode(list(compress(data, older.to_pylist())), places.filter(older), period, decoded)
-    at = _times(heads["at_ms"].single(0))
-    services = as_kind(pa.string(), heads["service_id"].single(b""))
-    for kind, rows in _rows_of_kinds(heads, len(data)):
-        columns = [at.take(rows), services.take(rows), *_bodies[kind.name].parse(heads[kind.body].all_as_list())]
+    at = _times(heads.at_ms)
+    for kind, rows in heads.kinds():
+        columns = [at.take(rows), heads.services.take(rows), *heads.bodies(kind)]
         named = zip(kind.arrow, columns, strict=True)
         table = pa.Table.from_arrays([_spelt(column, values) for column, values in named], schema=kind.arrow)
         decoded.tables[kind.name] = _usable(kind, table, period, places.take(rows), decoded)
     return decoded
-
-
-def _rows_of_kinds(heads: dict[str, Values], rows: int) -> Iterator[tuple[Kind, pa.Array]]:
-    """Which of the events are of each kind that is among them. Irregular where one is of two: the last would hold."""
-    found = {kind: heads[kind.body].lengths() for kind in KINDS if not heads[kind.body].are_none}
-    bodies = pa.repeat(pa.scalar(0, pa.int64()), rows)
-    for lengths in found.values():
-        bodies = pc.add(bodies, lengths)
-    if pc.max(bodies).as_py() > 1:
-        raise Irregular("an event has two bodies")
-    for kind, lengths in found.items():
-        yield kind, pc.indices_nonzero(lengths)
 
 
 def _times(at_ms: pa.Array) -> pa.Array:

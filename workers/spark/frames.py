@@ -1,18 +1,26 @@
 """What transforms are given: frames of events, read from Parquet files."""
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from workers.spark.part_files import EventFiles
 from workers.spark.reports import Report
 from workers.spark.schemas import Kind
+from workers.spark.session import MUCH
 from workers.spark.store import EventStore, Stretch, stretches_of
+from workers.spark.transforms.minutes import are_once
+
+_FEW_TASKS: Final = 2
 
 
 class Frames(Protocol):
@@ -22,19 +30,80 @@ class Frames(Protocol):
 
     def has(self, kind: Kind) -> bool: ...
 
-    def span_s(self, kind: Kind) -> int:
-        """From the oldest minute that the batch has of the kind to the end of the newest."""
+    def minutes(self, kind: Kind) -> range:
+        """Since 1970: from the oldest that the batch has of the kind to the newest."""
 
     def batch(self, kind: Kind) -> DataFrame: ...
 
     def window(self, kind: Kind, of: Kind | None = None) -> DataFrame: ...
 
+    def batch_files(self, kind: Kind) -> EventFiles:
+        """What `batch` reads, for who reads it without Spark; so has `window_files` what `window` does."""
 
-class BatchFrames:
+    def window_files(self, kind: Kind, of: Kind | None = None) -> EventFiles: ...
+
+    def spread(self, parts: int) -> DataFrame:
+        """The numbers of so many parts, each for a task; of few events two tasks have all."""
+
+    def are_once(self, kind: Kind) -> bool:
+        """Whether it is known that no event of the kind is there twice. Of few events it is not: to look would take
+        longer than to leave out what is."""
+
+    def kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """What is made once and read more than once, until `release`."""
+
+    def release(self) -> None: ...
+
+
+class _Shared(ABC):
+    """What summaries share: frames that Spark keeps, in memory as far as they fit, and what is known of events."""
+
+    def __init__(self, spark: SparkSession, *, is_much: bool) -> None:
+        self._spark = spark
+        self._is_much = is_much
+        self._once: dict[str, bool] = {}
+        self._frames: dict[str, DataFrame] = {}
+
+    @abstractmethod
+    def batch_files(self, kind: Kind) -> EventFiles: ...
+
+    @abstractmethod
+    def window_files(self, kind: Kind, of: Kind | None = None) -> EventFiles: ...
+
+    def batch(self, kind: Kind) -> DataFrame:
+        return read_events(self._spark, kind, self.batch_files(kind))
+
+    def window(self, kind: Kind, of: Kind | None = None) -> DataFrame:
+        return read_events(self._spark, kind, self.window_files(kind, of))
+
+    def spread(self, parts: int) -> DataFrame:
+        return self._spark.range(0, parts, 1, parts if self._is_much else _FEW_TASKS)
+
+    def are_once(self, kind: Kind) -> bool:
+        if kind.name not in self._once:
+            names = kind.identity
+            self._once[kind.name] = self._is_much and are_once(
+                self.batch(kind).select(*names).unionByName(self.window(kind).select(*names)), names
+            )
+        return self._once[kind.name]
+
+    def kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        if name not in self._frames:
+            self._frames[name] = make().persist()
+        return self._frames[name]
+
+    def release(self) -> None:
+        """A Spark that is gone has released them: whoever asked it for rows has been told."""
+        while self._frames:
+            with suppress(Py4JError, OSError):
+                self._frames.popitem()[1].unpersist()
+
+
+class BatchFrames(_Shared):
     """Of a batch that is staged in a folder and not published yet."""
 
     def __init__(self, spark: SparkSession, store: EventStore, folder: Path, report: Report, window_s: int) -> None:
-        self._spark = spark
+        super().__init__(spark, is_much=report.events >= MUCH)
         self._store = store
         self._report = report
         self._window_ms = window_s * 1000
@@ -43,25 +112,24 @@ class BatchFrames:
     def has(self, kind: Kind) -> bool:
         return kind.name in self._report.minutes
 
-    def span_s(self, kind: Kind) -> int:
+    def minutes(self, kind: Kind) -> range:
         minutes = self._report.minutes[kind.name]
-        return (minutes[-1] - minutes[0] + 1) * 60
+        return range(minutes[0], minutes[-1] + 1)
 
-    def batch(self, kind: Kind) -> DataFrame:
+    def batch_files(self, kind: Kind) -> EventFiles:
         names = (file.name for file in self._report.files if file.kind == kind.name)
-        return read_events(self._spark, kind, [self._folder / name for name in names])
+        return EventFiles(tuple(str(self._folder / name) for name in names))
 
-    def window(self, kind: Kind, of: Kind | None = None) -> DataFrame:
+    def window_files(self, kind: Kind, of: Kind | None = None) -> EventFiles:
         stretches = stretches_of(self._report.minutes.get((of or kind).name, ()), self._window_ms)
-        paths = self._store.find(kind.name, stretches)
-        return read_events(self._spark, kind, paths, stretches)
+        return _stored_files(self._store, kind, stretches)
 
 
-class StoredFrames:
+class StoredFrames(_Shared):
     """Of all that is stored of a stretch of time, as back-fill wants it."""
 
     def __init__(self, spark: SparkSession, store: EventStore, stretch: Stretch, window_s: int) -> None:
-        self._spark = spark
+        super().__init__(spark, is_much=True)
         self._store = store
         self._stretch = stretch
         self._before = Stretch(stretch.start_ms - window_s * 1000, stretch.start_ms)
@@ -69,29 +137,29 @@ class StoredFrames:
     def has(self, kind: Kind) -> bool:
         return bool(self._store.find(kind.name, [self._stretch]))
 
-    def span_s(self, kind: Kind) -> int:  # noqa: ARG002 - all kinds are of one day
-        return (self._stretch.end_ms - self._stretch.start_ms) // 1000
+    def minutes(self, kind: Kind) -> range:  # noqa: ARG002 - all kinds are of one day
+        return range(self._stretch.start_ms // 60_000, self._stretch.end_ms // 60_000)
 
-    def batch(self, kind: Kind) -> DataFrame:
-        return self._read(kind, self._stretch)
+    def batch_files(self, kind: Kind) -> EventFiles:
+        return _stored_files(self._store, kind, [self._stretch])
 
-    def window(self, kind: Kind, of: Kind | None = None) -> DataFrame:  # noqa: ARG002 - all kinds are of one day
-        return self._read(kind, self._before)
-
-    def _read(self, kind: Kind, stretch: Stretch) -> DataFrame:
-        return read_events(self._spark, kind, self._store.find(kind.name, [stretch]), [stretch])
+    def window_files(self, kind: Kind, of: Kind | None = None) -> EventFiles:  # noqa: ARG002 - all kinds are of one day
+        return _stored_files(self._store, kind, [self._before])
 
 
-def read_events(spark: SparkSession, kind: Kind, paths: Sequence[Path], stretches: Iterable[Stretch] = ()) -> DataFrame:
-    """The events of these files, where they are of these times; of any without."""
-    if not paths:
+def _stored_files(store: EventStore, kind: Kind, stretches: Sequence[Stretch]) -> EventFiles:
+    return EventFiles(tuple(map(str, store.find(kind.name, stretches))), tuple(stretches))
+
+
+def read_events(spark: SparkSession, kind: Kind, files: EventFiles) -> DataFrame:
+    if not files.paths:
         return spark.createDataFrame([], kind.spark)
     reader = spark.read.schema(kind.spark)
-    if stretches:
+    if files.are_stored:
         # What is stored may have come to harm since, which must not stop what is new; a batch can be staged again.
         reader = reader.option("ignoreCorruptFiles", value=True)
-    events = reader.parquet(*(path.as_uri() for path in paths))
-    return events.where(reduce(or_, map(_is_within, stretches))) if stretches else events
+    events = reader.parquet(*(Path(path).as_uri() for path in files.paths))
+    return events.where(reduce(or_, map(_is_within, files.stretches))) if files.stretches else events
 
 
 def _is_within(stretch: Stretch) -> Column:

@@ -45,11 +45,13 @@ _PARTITION = pa.field("partition", pa.int32(), nullable=False)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of event: the field of `Event` that holds it, and the columns of its frame."""
+    """One kind of event: the field of `Event` that holds it, and the columns of its frame. By `identity`, a few of
+    them, most events are told apart."""
 
     name: str
     body: str
     arrow: pa.Schema
+    identity: tuple[str, ...]
 
     @property
     def spark(self) -> StructType:
@@ -75,6 +77,7 @@ OFFSET_SAMPLES: Final = Kind(
             pa.field("committed_offset", pa.int64()),
         ]
     ),
+    ("at", "service_id", "queue_id", "partition"),
 )
 
 REQUEST_SAMPLES: Final = Kind(
@@ -91,6 +94,7 @@ REQUEST_SAMPLES: Final = Kind(
             pa.field("lag_total_ms", pa.float64(), nullable=False),
         ]
     ),
+    ("at", "service_id", "request_topic"),
 )
 
 CONSUMED_SAMPLES: Final = Kind(
@@ -112,6 +116,7 @@ CONSUMED_SAMPLES: Final = Kind(
             pa.field("letters", _LETTERS),
         ]
     ),
+    ("at", "service_id", "queue_id", "partition"),
 )
 
 SENT_SAMPLES: Final = Kind(
@@ -126,6 +131,7 @@ SENT_SAMPLES: Final = Kind(
             pa.field("tenants", _TENANTS),
         ]
     ),
+    ("at", "service_id", "topic", "partition"),
 )
 
 KINDS: Final = (OFFSET_SAMPLES, REQUEST_SAMPLES, CONSUMED_SAMPLES, SENT_SAMPLES)

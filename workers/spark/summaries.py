@@ -13,6 +13,7 @@ from queueapi.config import Config
 from queueapi.models import PartitionHeat, Queue
 from queuecore.topics import ProviderPartition, payload_partition
 from workers.spark.frames import Frames
+from workers.spark.parts import PARTS
 from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES, REQUEST_SAMPLES, SENT_SAMPLES, Kind
 from workers.spark.sinks import (
     LAG_CURRENT,
@@ -27,16 +28,16 @@ from workers.spark.sinks import (
     Row,
     Sink,
 )
-from workers.spark.transforms.heat import HeatOptions, partition_heat, queue_skew
-from workers.spark.transforms.lag import current_lag, current_lag_of_long, lag_history
-from workers.spark.transforms.options import LagOptions
+from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
+from workers.spark.transforms.lag import LagFiles, current_lag, lag, lag_history
+from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
 from workers.spark.transforms.usage import tenant_usage
 
 # How far transforms look back.
 WINDOW_S: Final = 600
-# A batch that is of a longer time is cut to what the present is judged by, which takes a look at all of it.
+# Of a batch of a longer time the present is judged by its end.
 _LONG_S: Final = 3 * WINDOW_S
 _HEAT_EVERY: Final = timedelta(minutes=1)
 
@@ -64,55 +65,78 @@ def make_all(
     summaries: tuple[Summary, ...], frames: Frames, installation: Config
 ) -> Iterator[tuple[Summary, list[Row]]]:
     """The rows of each that there is something to make of. Through Arrow, which keeps the times' zone."""
-    for summary in summaries:
-        if any(map(frames.has, summary.kinds)) and summary.is_due():
-            yield summary, summary.make(frames, installation).toArrow().to_pylist()
+    try:
+        for summary in summaries:
+            if any(map(frames.has, summary.kinds)) and summary.is_due():
+                yield summary, summary.make(frames, installation).toArrow().to_pylist()
+    finally:
+        frames.release()
 
 
 def _current_lag(frames: Frames, installation: Config) -> DataFrame:
-    of_frames = current_lag_of_long if frames.span_s(OFFSET_SAMPLES) > _LONG_S else current_lag
-    return of_frames(*_both(frames, OFFSET_SAMPLES), _lag_options(installation), _consumed(frames))
+    return current_lag(_lag(frames, installation))
 
 
 def _lag_history(frames: Frames, installation: Config) -> DataFrame:
-    return lag_history(*_both(frames, OFFSET_SAMPLES), _lag_options(installation), _consumed(frames))
+    return lag_history(_lag(frames, installation))
+
+
+def _lag(frames: Frames, installation: Config) -> DataFrame:
+    """Both are made of it: samples are most of all events, so they are looked at once."""
+
+    def make() -> DataFrame:
+        minutes = frames.minutes(OFFSET_SAMPLES)
+        extent = Extent(since_us=minutes.start * 60_000_000, is_long=len(minutes) * 60 > _LONG_S)
+        return lag(frames.spread(PARTS), _lag_files(frames), _lag_options(installation), extent)
+
+    return frames.kept("lag", make)
 
 
 def _request_current(frames: Frames, _: Config) -> DataFrame:
-    return request_current(*_both(frames, REQUEST_SAMPLES))
+    return request_current(*_both(frames, REQUEST_SAMPLES), is_once=frames.are_once(REQUEST_SAMPLES))
 
 
 def _request_minutes(frames: Frames, _: Config) -> DataFrame:
-    return request_minutes(*_both(frames, REQUEST_SAMPLES))
+    return request_minutes(*_both(frames, REQUEST_SAMPLES), is_once=frames.are_once(REQUEST_SAMPLES))
 
 
 def _processing_minutes(frames: Frames, _: Config) -> DataFrame:
-    return processing_minutes(*_both(frames, CONSUMED_SAMPLES))
+    return processing_minutes(*_both(frames, CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
 
 
 def _letter_trend(frames: Frames, _: Config) -> DataFrame:
-    return letter_trend(frames.batch(CONSUMED_SAMPLES))
+    return letter_trend(frames.batch(CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
 
 
 def _partition_heat(frames: Frames, installation: Config) -> DataFrame:
-    return partition_heat(*_both(frames, CONSUMED_SAMPLES), _heat_options(installation))
+    return partition_heat(_heat_counts(frames), _heat_options(installation))
 
 
 def _queue_skew(frames: Frames, installation: Config) -> DataFrame:
-    return queue_skew(*_both(frames, CONSUMED_SAMPLES), _heat_options(installation))
+    return queue_skew(_heat_counts(frames), _heat_options(installation))
+
+
+def _heat_counts(frames: Frames) -> DataFrame:
+    def make() -> DataFrame:
+        return heat_counts(*_both(frames, CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
+
+    return frames.kept("heat", make)
 
 
 def _tenant_usage(frames: Frames, _: Config) -> DataFrame:
-    return tenant_usage(frames.batch(CONSUMED_SAMPLES), frames.batch(SENT_SAMPLES), named_letter_topics())
+    consumed, sent = frames.batch(CONSUMED_SAMPLES), frames.batch(SENT_SAMPLES)
+    is_once = frames.are_once(CONSUMED_SAMPLES) and frames.are_once(SENT_SAMPLES)
+    return tenant_usage(consumed, sent, named_letter_topics(), is_once=is_once)
 
 
 def _both(frames: Frames, kind: Kind) -> tuple[DataFrame, DataFrame]:
     return frames.batch(kind), frames.window(kind)
 
 
-def _consumed(frames: Frames) -> DataFrame:
-    """What consumers did in the minutes that lag is judged of: they report less often than offsets are sampled."""
-    return frames.batch(CONSUMED_SAMPLES).unionByName(frames.window(CONSUMED_SAMPLES, of=OFFSET_SAMPLES))
+def _lag_files(frames: Frames) -> LagFiles:
+    """With what consumers did in the minutes that lag is judged of: they report less often than offsets are sampled."""
+    consumed = frames.batch_files(CONSUMED_SAMPLES), frames.window_files(CONSUMED_SAMPLES, of=OFFSET_SAMPLES)
+    return LagFiles(frames.batch_files(OFFSET_SAMPLES), frames.window_files(OFFSET_SAMPLES), consumed)
 
 
 def _lag_options(installation: Config) -> LagOptions:

@@ -36,9 +36,11 @@ from tests.unit.spark.frames import (
     sent,
     tenant,
 )
+from workers.spark.schemas import CONSUMED_SAMPLES, KINDS, Kind
 from workers.spark.summaries import named_letter_topics
 from workers.spark.transforms.buckets import percentile
-from workers.spark.transforms.heat import HeatOptions, partition_heat, queue_skew
+from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
+from workers.spark.transforms.minutes import are_once
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
 from workers.spark.transforms.usage import tenant_usage
@@ -166,10 +168,8 @@ class TestHeat:
     def test_partitions(self, spark: SparkSession) -> None:
         batch, window = self.samples()
         options = HeatOptions(partitions={QUEUE: 4}, named=2)
-        found = {
-            row["partition"]: row
-            for row in rows(partition_heat(frame(spark, CONSUMED, batch), frame(spark, CONSUMED, window), options))
-        }
+        counts = heat_counts(frame(spark, CONSUMED, batch), frame(spark, CONSUMED, window))
+        found = {row["partition"]: row for row in rows(partition_heat(counts, options))}
         assert set(found) == {0, 1}, "of the other queue the batch tells nothing"
         hot = found[0]
         assert set(hot) == columns(PartitionHeat)
@@ -183,7 +183,7 @@ class TestHeat:
 
     def test_skew(self, spark: SparkSession) -> None:
         batch, window = self.samples()
-        (row,) = rows(queue_skew(frame(spark, CONSUMED, batch), frame(spark, CONSUMED, window)))
+        (row,) = rows(queue_skew(heat_counts(frame(spark, CONSUMED, batch), frame(spark, CONSUMED, window))))
         assert set(row) == columns(QueueSkew)
         assert (row["queue_id"], row["skew"]) == (QUEUE, pytest.approx(2 * 3000 / 3500))
         assert (row["entities_seen"], row["as_of"]) == (3, at(60))
@@ -218,3 +218,19 @@ class TestWhatIf:
 
 def test_buckets_of_the_tests_are_those_of_the_runtime() -> None:
     assert buckets((10, 20), [10, 11, 21, 1]) == [2, 1, 1], "a bound belongs to its bucket"
+
+
+def test_whether_a_sample_is_there_twice(spark: SparkSession) -> None:
+    """Where none is, what is made of them is the same whether one says so or not."""
+    names = CONSUMED_SAMPLES.identity
+    samples = [consumed(second, [1.5], handled=1, polled=9, partition=number) for second in (0, 7) for number in (0, 1)]
+    apart, nothing = frame(spark, CONSUMED, samples), frame(spark, CONSUMED, [])
+    assert are_once(apart, names)
+    assert not are_once(frame(spark, CONSUMED, [*samples, samples[2]]), names)
+    assert rows(processing_minutes(apart, nothing, is_once=True)) == rows(processing_minutes(apart, nothing))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_what_tells_events_apart_are_columns_of_theirs(kind: Kind) -> None:
+    assert set(kind.identity) < set(kind.arrow.names)
+    assert not any(pa.types.is_list(kind.arrow.field(name).type) for name in kind.identity)

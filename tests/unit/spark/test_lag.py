@@ -1,17 +1,25 @@
 """Lag, from frames to frames: now, and by the minute, hour and day. The rules are tested without Spark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from queueapi.models import LagCurrent, LagMinute
-from tests.unit.spark.frames import CONSUMED, OFFSETS, QUEUE, START, Row, at, consumed, frame, offsets, rows
-from workers.spark.transforms.lag import current_lag, current_lag_of_long, lag_history
-from workers.spark.transforms.options import LagOptions
+from tests.unit.spark.frames import QUEUE, START, Row, at, consumed, offsets, rows
+from workers.spark.part_files import EventFiles
+from workers.spark.parts import PARTS
+from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES, Kind
+from workers.spark.transforms.lag import LagFiles, current_lag, lag, lag_history
+from workers.spark.transforms.options import Extent
 
+Known = Callable[..., DataFrame]
 Current = Callable[..., dict[tuple[str, int], Row]]
 History = Callable[..., list[Row]]
 
@@ -22,17 +30,25 @@ def columns(model: type[Any], *without: str) -> set[str]:
 
 
 @pytest.fixture
-def current(spark: SparkSession) -> Current:
-    def summarise(
-        *samples: Row, window: tuple[Row, ...] = (), work: tuple[Row, ...] = ()
-    ) -> dict[tuple[str, int], Row]:
-        found = rows(
-            current_lag(
-                frame(spark, OFFSETS, samples),
-                frame(spark, OFFSETS, window),
-                consumed=frame(spark, CONSUMED, work) if work else None,
-            )
-        )
+def known(spark: SparkSession, tmp_path: Path) -> Known:
+    """What is known of lag where there are files of these rows."""
+
+    def files(kind: Kind, found: Iterable[Row]) -> EventFiles:
+        path = tmp_path / f"{uuid4().hex}.parquet"
+        pq.write_table(pa.Table.from_pylist(list(found), kind.arrow), path)
+        return EventFiles((str(path),))
+
+    def of(samples: Iterable[Row], window: Iterable[Row] = (), work: Iterable[Row] = (), **more: Any) -> DataFrame:
+        told = LagFiles(files(OFFSET_SAMPLES, samples), files(OFFSET_SAMPLES, window), (files(CONSUMED_SAMPLES, work),))
+        return lag(spark.range(0, PARTS, 1, 2), told, **more)
+
+    return of
+
+
+@pytest.fixture
+def current(known: Known) -> Current:
+    def summarise(*samples: Row, **more: Any) -> dict[tuple[str, int], Row]:
+        found = rows(current_lag(known(samples, **more)))
         assert len({(row["queue_id"], row["partition"]) for row in found}) == len(found), "twice the same partition"
         return {(row["queue_id"], row["partition"]): row for row in found}
 
@@ -40,28 +56,26 @@ def current(spark: SparkSession) -> Current:
 
 
 @pytest.fixture
-def history(spark: SparkSession) -> History:
-    def summarise(*samples: Row, window: tuple[Row, ...] = (), **options: Any) -> list[Row]:
-        found = lag_history(frame(spark, OFFSETS, samples), frame(spark, OFFSETS, window), **options)
-        return sorted(rows(found), key=lambda row: (row["queue_id"], row["at"]))
+def history(known: Known) -> History:
+    def summarise(*samples: Row, **more: Any) -> list[Row]:
+        return sorted(rows(lag_history(known(samples, **more))), key=lambda row: (row["queue_id"], row["at"]))
 
     return summarise
 
 
-def test_of_a_long_time_only_the_end_counts(spark: SparkSession) -> None:
+def test_of_a_long_time_only_the_end_counts(known: Known) -> None:
     """A backlog of two hours: the same rows as of all that is in it, of those that fell silent early, too."""
     steady = [offsets(second, 10 * second, 9 * second) for second in range(0, 7_200, 30)]
     stopped = [offsets(second, 5 * second, 100, partition=1, topic="tb_main.1") for second in range(0, 7_200, 30)]
     silent = [offsets(second, 7, 7, partition=2, topic="tb_main.2") for second in range(0, 600, 30)]
     work = [consumed(second, partition=1) for second in range(0, 7_200, 60)]
-    frames = [frame(spark, OFFSETS, [*steady, *stopped, *silent]), frame(spark, OFFSETS, [offsets(-5, 0, 0)])]
-    told = frame(spark, CONSUMED, work)
 
-    def found(made: Any) -> list[Row]:
+    def found(**more: Any) -> list[Row]:
+        made = current_lag(known([*steady, *stopped, *silent], [offsets(-5, 0, 0)], work, **more))
         return sorted(rows(made), key=lambda row: row["partition"])
 
-    expected = found(current_lag(*frames, LagOptions(), told))
-    assert found(current_lag_of_long(*frames, LagOptions(), told)) == expected
+    expected = found()
+    assert found(extent=Extent(is_long=True)) == expected
     assert len(expected) == 3
 
 

@@ -63,7 +63,7 @@ class HeatOptions:
     hash_function: str = DEFAULT_HASH
 
 
-def partition_heat(consumed: DataFrame, window: DataFrame, options: HeatOptions | None = None) -> DataFrame:
+def partition_heat(counts: DataFrame, options: HeatOptions | None = None) -> DataFrame:
     """All partitions that consumers told of, in the batch or the window, of queues that the batch tells of: rows of
     `PartitionHeat`. The window says of how long that is. Shares are of one time for all: a row is as of its queue's
     newest sample, so that a partition that fell silent has less from one run to the next."""
@@ -72,7 +72,6 @@ def partition_heat(consumed: DataFrame, window: DataFrame, options: HeatOptions 
     messages, total = f.col("messages"), f.sum("messages").over(of_queue)
     # Who has nothing to consume tells nothing: what was seen may be too few.
     partitions = f.coalesce("queue_partitions", f.max("partition").over(of_queue) + 1)
-    counts = _counts(consumed, window)
     return (
         counts.groupBy("queue_id", "partition")
         .agg(
@@ -96,19 +95,18 @@ def partition_heat(consumed: DataFrame, window: DataFrame, options: HeatOptions 
     )
 
 
-def queue_skew(consumed: DataFrame, window: DataFrame, options: HeatOptions | None = None) -> DataFrame:
+def queue_skew(counts: DataFrame, options: HeatOptions | None = None) -> DataFrame:
     """Rows of `QueueSkew` for the queues that the batch tells of."""
-    counts = _counts(consumed, window).where(~_is(_TENANT))
-    rows = counts.select(
+    rows = counts.where(~_is(_TENANT)).select(
         "queue_id", "kind", "partition", "key", "is_uuid", "messages", f.unix_micros("as_of").alias("as_of"), "is_new"
     )
     ordered = rows.repartition("queue_id").sortWithinPartitions("queue_id")
     return map_in_arrow(ordered, partial(_skews, options or HeatOptions()), _SKEW)
 
 
-def _counts(consumed: DataFrame, window: DataFrame) -> DataFrame:
-    """Messages of each partition, each entity in it, and each tenant in it, as rows of three kinds, from one look at
-    the samples."""
+def heat_counts(consumed: DataFrame, window: DataFrame, *, is_once: bool = False) -> DataFrame:
+    """What `partition_heat` and `queue_skew` are made of: messages of each partition, each entity in it, and each
+    tenant in it, as rows of three kinds, from one look at the samples."""
     shares = f.array(
         f.array(_share(_PARTITION, f.col("polled"))),
         f.transform("entities", lambda one: _share(_ENTITY, one.messages, one.key, one.is_uuid, one.tenant_id)),
@@ -117,7 +115,7 @@ def _counts(consumed: DataFrame, window: DataFrame) -> DataFrame:
     told = f.flatten(f.array_compact(shares))
     columns = ("at", "service_id", "queue_id", "partition", "interval_ms", "polled", "entities", "tenants")
     return (
-        together(consumed.select(*columns), window.select(*columns))
+        together(consumed.select(*columns), window.select(*columns), is_once=is_once)
         .select("queue_id", "partition", "at", "is_new", f.inline(told))
         .groupBy("queue_id", "partition", "kind", "key", "is_uuid", "tenant_id")
         .agg(f.sum("messages").alias("messages"), f.max("at").alias("as_of"), f.max("is_new").alias("is_new"))

@@ -32,3 +32,15 @@ class LagOptions:
     warn_lag_s: float = 30.0
     turn: float = 0.1
     clock_skew_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Of what time a batch is.
+
+    since_us  its first minute, in microseconds since 1970: it can have nothing of those before
+    is_long   whether it is of a much longer time than is judged by, so that most of it says nothing of the present
+    """
+
+    since_us: int = 0
+    is_long: bool = False

@@ -26,10 +26,10 @@ _COLUMNS: Final = (
 )
 
 
-def processing_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
+def processing_minutes(samples: DataFrame, window: DataFrame, *, is_once: bool = False) -> DataFrame:
     """The minutes of which the batch has samples, each made anew from window and batch: rows of
     `ProcessingMinute`."""
-    known = together(samples.select(*_COLUMNS), window.select(*_COLUMNS))
+    known = together(samples.select(*_COLUMNS), window.select(*_COLUMNS), is_once=is_once)
     minutes = known.groupBy("queue_id", f.date_trunc("minute", "at").alias("at")).agg(
         f.max("is_new").alias("is_new"),
         *(f.sum(name).alias(name) for name in _COUNTS),
@@ -41,9 +41,9 @@ def processing_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
     )
 
 
-def letter_trend(samples: DataFrame) -> DataFrame:
+def letter_trend(samples: DataFrame, *, is_once: bool = False) -> DataFrame:
     """How many letters of each error the batch tells of, by the hour: to be added to the rows of `DeadLetterTrend`."""
-    letters = once(samples).select("queue_id", "at", f.explode("letters").alias("letter"))
+    letters = once(samples, is_once=is_once).select("queue_id", "at", f.explode("letters").alias("letter"))
     return letters.groupBy(
         "queue_id", f.col("letter.fingerprint").alias("fingerprint"), f.date_trunc("hour", "at").alias("at")
     ).agg(f.sum("letter.letters").alias("letters"))

@@ -1,125 +1,98 @@
-"""Frames of samples handed to a plain function, partition by partition, each in order of time.
+"""Samples of some partitions, all of a partition's together, for a plain function: so what a partition's figures are is
+written, and tested, without Spark."""
 
-One shuffle and one sort, which Spark can spill, and Python sees the rows of one partition at a time: a batch may hold
-any number of samples. So what a partition's figures are is written, and tested, without Spark.
-"""
-
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import groupby, islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, repeat
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+import pyarrow.compute as pc
 
-from workers.spark.transforms.arrow import map_in_arrow
+from workers.spark.parts import PLACE
 from workers.spark.transforms.points import Point, Work
 
-_KEY: Final = ("queue_id", "partition")
-_ROWS_PER_BATCH: Final = 5_000
-_NEVER_S: Final = 1e12
+POINT: Final = ("at_us", "service_id", "topic", "group", "beginning_offset", "end_offset", "committed_offset")
+WORK: Final = ("at_us", *Work._fields[1:])
+_SECOND_US: Final = 1_000_000
 
-Row = tuple[Any, ...]
-_key = itemgetter(0, 1)
-# Where in a row of the frame that Python is given something is; the last is `batch_since_s`.
-_AT, _END, _IS_NEW = 2, 7, 9
-_POINT, _DONE = slice(2, 9), slice(10, 13)
+Name = tuple[str, int]
+_name = itemgetter(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of some partitions, in any order: samples of their offsets, and what their consumers said."""
+
+    samples: pa.Table
+    work: "Works"
+
+
+class Works:
+    """What consumers said, which is read when it is first asked for: most get on, and nobody asks."""
+
+    def __init__(self, read: Callable[[], pa.Table]) -> None:
+        self._read = read
+
+    @cached_property
+    def _by_name(self) -> dict[Name, list[Work]]:
+        rows = self._read().sort_by([(name, "ascending") for name in (*PLACE, "at_us")])
+        at_s = pc.divide(rows["at_us"].cast(pa.float64()), float(_SECOND_US)).to_pylist()
+        named = zip(*(rows[name].to_pylist() for name in (*PLACE, *WORK[1:])), strict=True)
+        all_of_it = ((row[:2], Work(at, *row[2:])) for at, row in zip(at_s, named, strict=True))
+        return {name: [one for _, one in group] for name, group in groupby(all_of_it, key=itemgetter(0))}
+
+    def of(self, name: Name) -> list[Work]:
+        """In order of time."""
+        return self._by_name.get(name, [])
+
+
+class WorkLater(Sequence[Work]):
+    """What the consumer of one partition said before a time, for who may not look at it at all."""
+
+    def __init__(self, works: Works, name: Name, before_s: float | None = None) -> None:
+        self._works, self._name, self._before_s = works, name, before_s
+
+    def before(self, before_s: float) -> "WorkLater":
+        return WorkLater(self._works, self._name, before_s)
+
+    @cached_property
+    def _found(self) -> list[Work]:
+        found = self._works.of(self._name)
+        return found if self._before_s is None else [one for one in found if one.at_s < self._before_s]
+
+    @overload
+    def __getitem__(self, index: int) -> Work: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Work]: ...
+    def __getitem__(self, index: int | slice) -> Work | Sequence[Work]:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 class Series(NamedTuple):
-    """What is known of one partition, oldest first.
-
-    new_at_s       the times of what came with the batch
-    batch_since_s  the oldest time in the batch, of whatever partition
-    """
+    """What is known of one partition, oldest first. `new_at_s` has the times of what came with the batch."""
 
     queue_id: str
     partition: int
     points: list[Point]
-    work: list[Work]
+    work: WorkLater
     new_at_s: frozenset[float]
-    batch_since_s: float
 
 
-def each_partition(
-    function: Callable[[Series], Iterable[Row]],
-    schema: pa.Schema,
-    samples: DataFrame,
-    window: DataFrame,
-    consumed: DataFrame | None,
-) -> DataFrame:
-    """What the function makes of each partition: rows of the schema. It is sent to Spark's Python processes, so it is
-    one that they can import."""
-    rows = _points(samples, is_new=True).unionByName(_points(window, is_new=False))
-    if consumed is not None:
-        rows = rows.unionByName(_work(consumed), allowMissingColumns=True)
-    since_s = f.coalesce(f.min(_seconds("at")), f.lit(_NEVER_S)).alias("batch_since_s")
-    rows = rows.crossJoin(f.broadcast(samples.agg(since_s)))
-    ordered = rows.repartition(*_KEY).sortWithinPartitions(*_KEY, "at_s", "end_offset", "committed_offset")
-    return map_in_arrow(ordered, partial(_apply, function, schema), schema)
-
-
-def lately(samples: DataFrame, consumed: DataFrame, seconds: float) -> tuple[DataFrame, DataFrame]:
-    """What there is of each partition in its last seconds before its newest sample: what comes of a long time can be
-    judged by its end, and would else all be handed to Python."""
-    newest = f.broadcast(samples.groupBy(*_KEY).agg(f.max("at").alias("newest_at")))
-    is_late = f.unix_micros("newest_at") - f.unix_micros("at") <= int(seconds * 1_000_000)
-    late, work = (frame.join(newest, list(_KEY)).where(is_late).drop("newest_at") for frame in (samples, consumed))
-    return late, work
-
-
-def _points(samples: DataFrame, *, is_new: bool) -> DataFrame:
-    return samples.select(
-        *_KEY,
-        _seconds("at").alias("at_s"),
-        "service_id",
-        "topic",
-        "group",
-        "beginning_offset",
-        "end_offset",
-        "committed_offset",
-        f.lit(is_new).alias("is_new"),
-        *(f.lit(None).cast("long").alias(name) for name in Work._fields[1:]),
-    )
-
-
-def _work(consumed: DataFrame) -> DataFrame:
-    return consumed.select(
-        *_KEY,
-        _seconds("at").alias("at_s"),
-        "commits",
-        (f.col("succeeded") + f.col("failed") + f.col("timed_out")).alias("attempts"),
-        (f.col("failed") + f.col("timed_out")).alias("failures"),
-    )
-
-
-def _seconds(time: str) -> Column:
-    return f.unix_micros(time) / 1_000_000
-
-
-def _apply(
-    function: Callable[[Series], Iterable[Row]], schema: pa.Schema, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    made = (row for series in _series(batches) for row in function(series))
-    while some := list(islice(made, _ROWS_PER_BATCH)):
-        columns = zip(zip(*some, strict=True), schema.types, strict=True)
-        yield pa.record_batch([pa.array(values, kind) for values, kind in columns], schema=schema)
-
-
-def _series(batches: Iterable[pa.RecordBatch]) -> Iterator[Series]:
-    rows = (row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    for (queue_id, partition), group in groupby(rows, key=_key):
-        points, work, new, since_s = list[Point](), list[Work](), set[float](), 0.0
-        for row in group:
-            if row[_END] is None:
-                work.append(Work(row[_AT], *row[_DONE]))
-                continue
-            # Without the call of the class that a named tuple makes: there are millions of them.
-            points.append(tuple.__new__(Point, row[_POINT]))
-            if row[_IS_NEW]:
-                new.add(row[_AT])
-            since_s = row[-1]
-        if points:
-            yield Series(queue_id, partition, points, work, frozenset(new), since_s)
+def all_series(samples: pa.Table, works: Works) -> Iterator[Series]:
+    """Samples that are in order, as rows."""
+    at_s = pc.divide(samples["at_us"].cast(pa.float64()), float(_SECOND_US)).to_pylist()
+    fields = (samples[name].to_pylist() for name in POINT[1:])
+    points: Iterable[Point] = map(tuple.__new__, repeat(Point), zip(at_s, *fields, strict=True))
+    names = (samples[name].to_pylist() for name in PLACE)
+    rows = zip(*names, points, samples["is_new"].to_pylist(), strict=True)
+    for name, group in groupby(rows, key=_name):
+        known = [row[2:] for row in group]
+        new = frozenset(point.at_s for point, is_new in known if is_new)
+        queue_id, partition = name
+        yield Series(queue_id, partition, [point for point, _ in known], WorkLater(works, name), new)

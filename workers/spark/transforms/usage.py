@@ -11,7 +11,9 @@ from workers.spark.transforms.minutes import once
 _UUID: Final = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
-def tenant_usage(consumed: DataFrame, sent: DataFrame, letter_topics: Collection[str] = ()) -> DataFrame:
+def tenant_usage(
+    consumed: DataFrame, sent: DataFrame, letter_topics: Collection[str] = (), *, is_once: bool = False
+) -> DataFrame:
     """What the batch tells of each tenant's days, by UTC: to be added to the rows of `TenantUsageDay`.
 
     `letter_topics` are those that hold dead letters, or their payloads, without being called so.
@@ -20,7 +22,7 @@ def tenant_usage(consumed: DataFrame, sent: DataFrame, letter_topics: Collection
     """
     nothing = f.lit(0).cast("long")
     share = f.col("share")
-    handled = _shares(consumed).select(
+    handled = _shares(consumed, is_once=is_once).select(
         "tenant_id",
         "day",
         nothing.alias("sent"),
@@ -30,7 +32,7 @@ def tenant_usage(consumed: DataFrame, sent: DataFrame, letter_topics: Collection
         share.errors.alias("errors"),
         share.dead_letters.alias("dead_letters"),
     )
-    stored = _shares(sent.where(~_is_of_letters(letter_topics))).select(
+    stored = _shares(sent.where(~_is_of_letters(letter_topics)), is_once=is_once).select(
         "tenant_id", "day", share.messages.alias("sent"), share.bytes.alias("sent_bytes")
     )
     figures = [name for name in handled.columns if name not in ("tenant_id", "day")]
@@ -47,7 +49,7 @@ def _is_of_letters(named: Collection[str]) -> Column:
     return topic.endswith(".dlq") | topic.endswith(".dlq.payloads") | topic.isin(list(named))
 
 
-def _shares(samples: DataFrame) -> DataFrame:
+def _shares(samples: DataFrame, *, is_once: bool) -> DataFrame:
     """One row for each tenant in each sample."""
-    shares = once(samples).select(f.to_date("at").alias("day"), f.explode("tenants").alias("share"))
+    shares = once(samples, is_once=is_once).select(f.to_date("at").alias("day"), f.explode("tenants").alias("share"))
     return shares.where(f.col("share.tenant_id").rlike(_UUID)).withColumn("tenant_id", f.lower("share.tenant_id"))

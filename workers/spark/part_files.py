@@ -1,0 +1,56 @@
+"""Events of some parts, read by Spark's Python processes themselves: what is wanted there does not go through Java."""
+
+import logging
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workers.spark.parts import PLACE, read_parts
+from workers.spark.schemas import Kind
+from workers.spark.store import Stretch
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EventFiles:
+    """Files of one kind of event. What is stored counts where it is of these stretches of time; of a batch, which has
+    none, all does."""
+
+    paths: tuple[str, ...]
+    stretches: tuple[Stretch, ...] = ()
+
+    @property
+    def are_stored(self) -> bool:
+        return bool(self.stretches)
+
+
+def read_part_files(files: EventFiles, kind: Kind, columns: Collection[str], parts: Collection[int]) -> pa.Table:
+    """Rows with these columns, the time and the place. What is stored and cannot be read is left out, with a line in
+    the log: it must not stop what is new, and a batch can be staged again."""
+    wanted = list(dict.fromkeys(("at", *PLACE, *columns)))
+    schema = pa.schema([kind.arrow.field(name) for name in wanted])
+    return pa.concat_tables([schema.empty_table(), *_tables(files, schema, parts)])
+
+
+def _tables(files: EventFiles, schema: pa.Schema, parts: Collection[int]) -> Iterator[pa.Table]:
+    for path in files.paths:
+        try:
+            rows = read_parts(path, schema.names, parts).select(schema.names).cast(schema)
+        except (pa.ArrowException, OSError) as error:
+            if not files.are_stored:
+                raise
+            logger.error("%s cannot be read (%s); its events are in summaries alone", path, error)
+            continue
+        yield rows.filter(_is_within(rows["at"], files.stretches)) if files.are_stored else rows
+
+
+def _is_within(at: pa.ChunkedArray, stretches: tuple[Stretch, ...]) -> pa.ChunkedArray:
+    at_us = at.cast(pa.int64())
+    within = (
+        pc.and_(pc.greater_equal(at_us, one.start_ms * 1000), pc.less(at_us, one.end_ms * 1000)) for one in stretches
+    )
+    return reduce(pc.or_, within)
