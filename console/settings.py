@@ -221,6 +221,7 @@ SPECTACULAR_SETTINGS = {
         "AlertMetricEnum": "queueapi.choices.AlertMetric",
         "AlertSeverityEnum": "queueapi.choices.AlertSeverity",
         "ChannelKindEnum": "queueapi.choices.ChannelKind",
+        "HealthStatusEnum": "queueapi.rest.v1.health.STATUSES",
         "TopicKindEnum": "queueapi.rest.v1.topic_serializers.TOPIC_KINDS",
         "NoticeKindEnum": "queueapi.choices.NoticeKind",
         "DeliveryStateEnum": "queueapi.choices.DeliveryState",

@@ -1,6 +1,6 @@
 """Health over REST: what a monitor asks beyond whether the web server answers."""
 
-from typing import Any
+from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -12,17 +12,17 @@ from queueapi.rest.conventions.views import Conventional
 from queueapi.rest.permissions import Access
 from queueapi.selectors.health import health
 
-_STATUSES = ("ok", "degraded")
+STATUSES: Final = [("ok", "ok"), ("degraded", "degraded")]
 
 
 class PartHealthSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="`provider`, `consumers`, `tasks` or `figures`.")
-    status = serializers.ChoiceField(_STATUSES)
+    status = serializers.ChoiceField(STATUSES)
     why = serializers.CharField(help_text="What is wrong, and what to do; empty where nothing is.")
 
 
 class HealthSerializer(serializers.Serializer[Any]):
-    status = serializers.ChoiceField(_STATUSES, help_text="`degraded` where one of the parts is.")
+    status = serializers.ChoiceField(STATUSES, help_text="`degraded` where one of the parts is.")
     parts = PartHealthSerializer(many=True)
 
 
