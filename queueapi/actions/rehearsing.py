@@ -67,7 +67,9 @@ def _audited() -> Iterator[list[AuditEntry]]:
 
 
 def _summary(entries: Iterable[AuditEntry], things: "_Things") -> str:
-    return "; ".join(f"{entry.action.replace('_', ' ')} {things.name(entry)}" for entry in entries)
+    return "; ".join(
+        f"{entry.action.removesuffix('_operation').replace('_', ' ')} {things.name(entry)}" for entry in entries
+    )
 
 
 def _changes(entries: Iterable[AuditEntry], things: "_Things") -> Iterator[Change]:

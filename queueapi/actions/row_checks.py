@@ -16,7 +16,7 @@ def check_row(row: Model) -> None:
     try:
         _clean(row)
     except ValidationError as error:
-        raise InvalidInput("; ".join(_told(error)), fields=error.message_dict) from error
+        raise InvalidInput("; ".join(_told(error)), fields=_by_field(row, error)) from error
 
 
 def check_names(what: str, names: Iterable[str], known: Collection[str]) -> None:
@@ -75,6 +75,18 @@ def _together(constraints: Iterable[BaseConstraint]) -> Iterator[BaseConstraint]
             yield constraint
     if conditions:
         yield CheckConstraint(condition=conditions, name="all_check_constraints")
+
+
+def _by_field(row: Model, error: ValidationError) -> dict[str, list[str]]:
+    """What a constraint says of one field, as in `name: another queue is called so`, stands there."""
+    told: dict[str, list[str]] = {}
+    names = {field.name for field in row._meta.concrete_fields}  # noqa: SLF001 - Django's documented way to ask a model
+    for field, messages in error.message_dict.items():
+        for message in messages:
+            name, _, text = message.partition(": ")
+            is_of_field = field == NON_FIELD_ERRORS and text and name in names
+            told.setdefault(name if is_of_field else field, []).append(text if is_of_field else message)
+    return told
 
 
 def _told(error: ValidationError) -> Iterator[str]:

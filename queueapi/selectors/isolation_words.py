@@ -34,8 +34,8 @@ def waits_for(request: IsolationRequest, *, is_detailed: bool) -> str:
     operation = request.operation
     if operation is None or operation.state_choice.is_final:
         return ""
-    if is_detailed:
-        return getattr(request, "last_line", None) or _BEGIN
+    if is_detailed and (line := getattr(request, "last_line", None)):
+        return str(line)
     if operation.started_at is None or operation.kind not in _WAITS:
         return _BEGIN
     words = _WAITS[operation.kind]
