@@ -6,11 +6,13 @@ from typing import Final
 from queueapi.models import Operation, OperationLogEntry
 from queueapi.replaying import is_reason_to_stop
 from queueapi.selectors.operations import newest_log_entries
-from queueapi.selectors.queue_operations import HANDOVERS
+from queueapi.selectors.queue_operations import HANDOVERS, RESIZE
 
 WAITS: Final = "waits and will try again"
 
-_ISOLATION_FAILED: Final = "it could not go on; administrators see why, and can have it tried again"
+# What these wait for names services, and what others have sent.
+_SYSTEMS: Final = (*HANDOVERS, RESIZE)
+_QUEUES_FAILED: Final = "it could not go on; administrators see why, and can have it tried again"
 _FAILED: Final = (
     "it could not go on, and what was not sent is open again; those who run the system see why, and have to mend that "
     "before it is replayed"
@@ -26,15 +28,14 @@ def error_of_operation(operation: Operation, *, is_detailed: bool) -> str:
     """Why it failed; empty: it has not. That too many letters failed again is their own affair, and told as it is."""
     if is_detailed or not operation.error or is_reason_to_stop(operation.error):
         return operation.error
-    return _ISOLATION_FAILED if operation.kind in HANDOVERS else _FAILED
+    return _QUEUES_FAILED if operation.kind in _SYSTEMS else _FAILED
 
 
 def log_of_operation(operation: Operation, *, is_detailed: bool) -> list[OperationLogEntry]:
-    """Its newest lines. What an isolation waits for names services, and what others have sent: it has words of its
-    own."""
+    """Its newest lines; none where they are the system's affair. An isolation has words of its own."""
     if is_detailed:
         return newest_log_entries(operation)
-    if operation.kind in HANDOVERS:
+    if operation.kind in _SYSTEMS:
         return []
     lines = newest_log_entries(operation)
     for line in lines:

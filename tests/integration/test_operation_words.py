@@ -15,6 +15,7 @@ from queueapi.choices import OperationState, Role
 from queueapi.models import Operation, Replay
 from queueapi.replaying import ReplaySettings, Standing, is_reason_to_stop, why_stop
 from queueapi.selectors.operation_words import waits_because
+from queueapi.selectors.queue_operations import ISOLATE, RESIZE, RETURN
 from tests.people import person
 
 pytestmark = pytest.mark.django_db
@@ -84,3 +85,13 @@ def test_that_too_many_letters_failed_again_is_told_as_it_is(world) -> None:
 def test_one_that_has_not_failed_has_no_error(world) -> None:
     Operation.objects.update(error="", state=OperationState.SUCCEEDED)
     assert errors_over_rest(world, world.tenants) == [""] * 4
+
+
+@pytest.mark.parametrize("kind", [ISOLATE, RETURN, RESIZE])
+def test_what_is_done_to_queues_is_told_without_the_systems_services(world, kind) -> None:
+    Operation.objects.filter(pk=world.operation.pk).update(kind=kind)
+    told = world.tenants.get(f"/api/v1/operations/{world.operation.pk}").json()
+    assert told["error"] == "it could not go on; administrators see why, and can have it tried again"
+    page = reverse("operation", args=[world.operation.pk])
+    assert b"broker-7" not in world.tenants.get(page).content
+    assert b"broker-7" in world.staff.get(page).content
