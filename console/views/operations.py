@@ -20,6 +20,7 @@ from queueapi.errors import ActionError
 from queueapi.models import Operation
 from queueapi.selectors.operation_words import error_of_operation, log_of_operation
 from queueapi.selectors.operations import letter_states_of, letters_of
+from queueapi.selectors.queue_operations import why_beyond_return
 
 
 class OperationList(ListPage):
@@ -92,4 +93,7 @@ def _do(
 def _why_not_cancellable(operation: Operation) -> str:
     if operation.state_choice.is_final:
         return f"It is over: {operation.state_choice.label.lower()}."
-    return "It is being cancelled already." if operation.state == OperationState.CANCELLING else ""
+    if operation.state == OperationState.CANCELLING:
+        return "It is being cancelled already."
+    why = why_beyond_return(operation)
+    return f"It is too late: {why}." if why else ""

@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from queueapi.models import Operation, Queue
-from tests.integration.queue_kit import fill, new_queue
+from tests.integration.queue_kit import fill, new_queue, run_until_told
 
 
 @pytest.fixture
@@ -15,8 +15,8 @@ def browser(client: Client, installation) -> Client:
     return client
 
 
-def show(browser: Client, name: str, queue: Queue) -> str:
-    return browser.get(reverse(name, args=[queue.pk])).content.decode()
+def show(browser: Client, name: str, thing: Queue | Operation) -> str:
+    return browser.get(reverse(name, args=[thing.pk])).content.decode()
 
 
 def test_the_page_says_how_a_queue_is_and_how_its_messages_are_kept(browser, installation) -> None:
@@ -59,3 +59,26 @@ def test_main_has_no_button_to_delete_it(browser, installation) -> None:
     main = new_queue(installation.queue.tenant, "Main", topic="tb_rule_engine")
     assert "cannot be deleted" in show(browser, "queue", main)
     assert "Main of the system takes what finds no other queue" in show(browser, "delete_queue", main)
+
+
+def test_a_queue_is_resized_after_its_plan(browser, installation) -> None:
+    queue, address = installation.queue, reverse("resize_queue", args=[installation.queue.pk])
+    assert f'href="{address}"' in show(browser, "queue", queue)
+    shown = show(browser, "resize_queue", queue)
+    assert 'value="3"' in shown
+    assert "It has 3 partitions already." in shown
+    shown = browser.post(address, {"partitions": "5"}).content.decode()
+    for text in ("telemetry.3, telemetry.4, telemetry.5, telemetry.6, telemetry.7", "telemetry.0, telemetry.1"):
+        assert text in shown
+    assert not Operation.objects.filter(kind="resize_queue").exists()
+    refused = browser.post(address, {"partitions": "0", "confirm": "yes"}).content.decode()
+    assert 'value="0"' in refused
+    assert "greater than or equal to 1" in refused
+    fill(queue, installation.tenant, 3)
+    answer = browser.post(address, {"partitions": "5", "confirm": "yes"})
+    operation = Operation.objects.get(kind="resize_queue")
+    assert answer.url == reverse("operation", args=[operation.pk])
+    run_until_told(operation, "3 messages are still to be consumed in the former partitions")
+    told = "its messages go to partitions 3 to 7, which are consumed when 0 to 2 are done"
+    assert told in show(browser, "queue", queue)
+    assert "go to its new partitions already" in show(browser, "operation", operation)

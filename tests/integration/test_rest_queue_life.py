@@ -10,7 +10,7 @@ from queueapi import backlog, runtime
 from queueapi.choices import OperationState
 from queueapi.models import Operation
 from queuecore.errors import ProviderUnavailable
-from tests.integration.queue_kit import fill, new_queue, run_to_end
+from tests.integration.queue_kit import fill, new_queue, run_to_end, run_until_final
 from tests.integration.replay_kit import make_letters
 
 QUEUES = "/api/v1/queues"
@@ -106,3 +106,21 @@ def test_deleting_is_planned_refused_and_done(api, installation, by_query) -> No
     run_to_end(Operation.objects.get(pk=answer.json()["id"]))
     assert api.get(URL).status_code == 404
     assert api.delete(URL).status_code == 404
+
+
+def test_a_queue_is_resized(api, installation) -> None:
+    planned = api.post(f"{URL}/resize?dry_run=true", {"partitions": 2})
+    assert planned.json()["summary"] == "queue Telemetry would be resized to 2 partitions, 3 to 4"
+    assert planned.json()["created"] == ["telemetry.3", "telemetry.4"]
+    assert api.get(URL).json()["partitions"] == 3
+    answer = api.post(f"{URL}/resize", {"partitions": 2})
+    assert (answer.status_code, answer.json()["kind"]) == (202, "resize_queue")
+    again = api.post(f"{URL}/resize", {"partitions": 4})
+    assert (again.status_code, again.json()["code"]) == (409, "not_changeable")
+    run_until_final(Operation.objects.get(pk=answer.json()["id"]))
+    shown = api.get(URL).json()
+    assert [shown[name] for name in ("partitions", "first_partition", "former_first")] == [2, 3, None]
+    assert api.post(f"{URL}/messages", message(installation)).json()["partition"] in (3, 4)
+    for wrong in ({}, {"partitions": 0}, {"partitions": 1001}, {"partitions": "3"}, {"partition": 3}):
+        assert api.post(f"{URL}/resize", wrong).status_code == 400
+    assert "resize the queue" in api.patch(URL, {"partitions": 5}).json()["detail"]
