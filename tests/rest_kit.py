@@ -501,7 +501,7 @@ TABLE: Final[Mapping[str, Call]] = {
     "GET /rebalances/{id}": a_thing(lambda world: f"/rebalances/{world.rebalance.id}"),
     "POST /rebalances/{id}/cancel": Call(lambda world: f"/rebalances/{world.rebalance.id}/cancel"),
     "GET /routing": a_thing(lambda world: "/routing"),
-    "GET /health": Call(lambda world: "/health"),
+    "GET /health": a_thing(lambda world: "/health"),
     "GET /version": a_thing(lambda world: "/version"),
     "GET /configuration": a_thing(lambda world: "/configuration"),
     "POST /configuration": Call(

@@ -28,6 +28,7 @@ class HealthSerializer(serializers.Serializer[Any]):
 
 class HealthView(Conventional):
     access = Access(Resource.SERVICES)
+    has_etag = True
 
     @extend_schema(summary="Whether provider, consumers, workers and pipeline are at work", responses=HealthSerializer)
     def get(self, _: Request) -> Response:

@@ -12,6 +12,7 @@ _WHAT_IT_IS: Final[Mapping[str, str]] = {
     "dead-letter-groups": "Dead letters that failed alike; one decision for all of them",
     "dead-letters": "Messages that no handler could process; looked at, edited, replayed, discarded",
     "groups": "Consumer groups and their offsets; reset with a plan first",
+    "health": "Whether all parts are at work",
     "isolation-requests": "Tenants ask for queues of their own, administrators decide",
     "lag": "How far consumers are behind, by partition and by queue",
     "me": "Who is asking, and their password",
@@ -33,7 +34,6 @@ _WHAT_IT_IS: Final[Mapping[str, str]] = {
     "topics": "What the provider holds",
     "usage": "What tenants published and consumed",
     "users": "People and their roles",
-    "health": "Whether all parts are at work",
     "version": "Which release this is",
 }
 TAGS: Final = [{"name": name, "description": told} for name, told in _WHAT_IT_IS.items()]
