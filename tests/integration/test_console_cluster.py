@@ -297,8 +297,8 @@ def test_what_if_is_shown_before_anything_is_done(browser, cluster, queue) -> No
     asked = {"leaving": ["b"], "joining": "2", "weight": "2", "queue": str(queue.pk), "partitions": "8"}
     response = browser.get(reverse("plan_rebalance"), asked)
     shown = text_of(response)
-    assert "2 would be placed" in shown
-    assert "orders would have 8 partitions instead of 6" in shown.lower()
+    assert "8 would be placed" in shown
+    assert "orders would have 8 new partitions instead of its 6" in shown.lower()
     assert "new-1" in shown
     assert 'id="apply" disabled title="A service joins by being started' in response.content.decode()
     assert 'value="b" id="id_leaving_1" checked' in response.content.decode()

@@ -208,7 +208,7 @@ def test_what_a_provider_missed_is_made_up_for_by_repeating_the_change(installat
     assert "graveyard" in runtime.provider().admin().topics()
 
 
-@pytest.mark.parametrize("field", ["name", "topic", "partitions", "service_type", "tenant", "id"])
+@pytest.mark.parametrize("field", ["name", "topic", "service_type", "tenant", "id"])
 def test_what_stored_messages_depend_on_never_changes(installation, field) -> None:
     with pytest.raises(InvalidInput, match=f"{field} of a queue never changes"):
         change_queue(OPERATOR, installation.queue, **{field: "x"})

@@ -73,7 +73,7 @@ def test_a_change_is_made_and_told(api) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"partitions": 5}, "partitions of a queue never changes"),
+        ({"partitions": 5}, "partitions of a queue is not entered; resize the queue"),
         ({"name": "x"}, "name of a queue never changes"),
         ({"dlq_max_ratio": 2}, "less than or equal to 1"),
         ({"delivery": "sometimes"}, "choose one of at_most_once"),
