@@ -46,9 +46,9 @@ def _names(principal: Principal, entries: Iterable[AuditEntry]) -> dict[tuple[st
 def _named(principal: Principal, kind: str, ids: Iterable[str]) -> QuerySet[Any, Any]:
     model, field = _CALLED[kind]
     rows = model._default_manager.filter(pk__in=[one for one in ids if _may_be_of(model, one)])  # noqa: SLF001 (Django's)
-    told = {"kind": Value(kind, TextField()), "text_id": Cast("pk", TextField()), "called": F(field)}
+    told = {"audited_as": Value(kind, TextField()), "text_id": Cast("pk", TextField()), "called": F(field)}
     seen = visible(principal, rows).prefetch_related(None).order_by()
-    named: QuerySet[Any, Any] = seen.annotate(**told).values_list("kind", "text_id", "called")
+    named: QuerySet[Any, Any] = seen.annotate(**told).values_list("audited_as", "text_id", "called")
     return named
 
 

@@ -27,7 +27,7 @@ PAGES = (
         "usage",
     ),
 )
-OF_TENANTS = ("overview", "queues", "dead_letters", "operations", "isolation_requests", "usage")
+OF_TENANTS = ("overview", "alerts", "queues", "dead_letters", "operations", "isolation_requests", "usage")
 OF_THEIR_ADMINS = (*OF_TENANTS, "audit", "tokens")
 
 
