@@ -12,7 +12,7 @@ from queuecore.metrics import METRICS_TOPIC
 from queuecore.metrics.consumed import UNRECORDED, ConsumedRecorder, PartitionRecorder
 from queuecore.metrics.samples import Sample
 from queuecore.metrics.sent import SentRecorder
-from queuecore.providers.base import QueueProducer, SendCallback, Sending
+from queuecore.providers.base import ObservableProducer, QueueProducer, SendCallback, Sending
 from queuecore.sending import Addressed
 from queuecore.topics import ProviderPartition, TopicPartitionInfo, with_prefix
 
@@ -84,6 +84,8 @@ class Recorder:
         return found
 
     def counted(self, producer: QueueProducer) -> QueueProducer:
+        if isinstance(producer, ObservableProducer):
+            return producer.observed(SendCounter(self))
         return CountedProducer(producer, self)
 
     def stored(self, sent: Iterable[Addressed]) -> None:
@@ -125,8 +127,24 @@ def _is_quiet(recorder: PartitionRecorder | SentRecorder, before: float) -> bool
     return recorder.quiet_since is not None and recorder.quiet_since <= before
 
 
+class SendCounter:
+    """Told by a producer of what it stored."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._sent_to = recorder.sent_to
+
+    def stored(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None:
+        if (recorder := self._sent_to(place)) is not None:
+            recorder.stored_together(messages)
+
+    def refused(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None:
+        if (recorder := self._sent_to(place)) is not None:
+            for message in messages:
+                recorder.refused(message)
+
+
 class CountedProducer:
-    """Another producer, whose answers are counted."""
+    """Another producer, whose answers are counted one by one."""
 
     def __init__(self, producer: QueueProducer, recorder: Recorder) -> None:
         self._producer = producer

@@ -1,8 +1,10 @@
 """What producers store in one partition, counted for samples and for Prometheus."""
 
 import threading
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from queuecore.errors import QueueError
 from queuecore.messages import TENANT_ID, QueueMessage, RecordMetadata
@@ -10,6 +12,8 @@ from queuecore.metrics.shares import Share, TenantShares
 from queuecore.proto.events_pb2 import SentSample
 from queuecore.providers.base import SendCallback
 from queuecore.topics import ProviderPartition
+
+_data_of, _headers_of = attrgetter("data"), attrgetter("headers")
 
 
 @dataclass(slots=True)
@@ -67,6 +71,16 @@ class SentRecorder:
         finally:
             self._lock.release()
 
+    def stored_together(self, messages: Sequence[QueueMessage]) -> None:
+        sizes = list(map(len, map(_data_of, messages)))
+        tenants = [headers.get(TENANT_ID) for headers in map(_headers_of, messages)]
+        told = {tenants[0]: (len(sizes), sum(sizes))} if len(set(tenants)) == 1 else _by_tenant(tenants, sizes)
+        with self._lock:
+            for tenant, (count, size) in told.items():
+                share = self._tenants.of(tenant)
+                share.messages += count
+                share.bytes += size
+
     def refused(self, message: QueueMessage) -> None:
         with self._lock:
             self._tenants.of(message.headers.get(TENANT_ID)).errors += 1
@@ -98,3 +112,12 @@ class SentRecorder:
             failed=taken.failed,
             tenants=tenants.told(),
         )
+
+
+def _by_tenant(tenants: Iterable[bytes | None], sizes: Iterable[int]) -> Mapping[bytes | None, tuple[int, int]]:
+    """How many messages, and of how many bytes."""
+    told: dict[bytes | None, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for tenant, size in zip(tenants, sizes, strict=True):
+        messages, total = told[tenant]
+        told[tenant] = messages + 1, total + size
+    return told

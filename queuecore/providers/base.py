@@ -8,7 +8,7 @@ a fork.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from queuecore.errors import ConfigurationError, ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage, Record, RecordMetadata
@@ -195,6 +195,23 @@ class QueueProducer(Protocol):
         """Flush and release. Later sends are refused."""
 
 
+class SendObserver(Protocol):
+    """Is told what becomes of messages, before their callbacks run, on the producer's thread; it must not wait."""
+
+    def stored(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None: ...
+
+    def refused(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None: ...
+
+
+@runtime_checkable
+class ObservableProducer(Protocol):
+    """A producer that stores many messages together, and tells of them together: whoever counts them needs no callback
+    around each one's."""
+
+    def observed(self, observer: SendObserver) -> QueueProducer:
+        """Another one, of which the observer is told."""
+
+
 def stopped() -> ProviderUnavailable:
     """What whoever sends through a producer is told after its end."""
     return ProviderUnavailable("this producer has been stopped; open a new one")
@@ -310,6 +327,28 @@ class QueueReader(Protocol):
         behind that one cannot be seen yet."""
 
     def close(self) -> None: ...
+
+
+class DataColumn(NamedTuple):
+    """The data of some records and nothing else of them, in one piece: for who reads millions.
+
+    offsets   of the records
+    lengths   of each one's data: numbers without a sign, of four bytes each, the lowest first
+    data      of all, behind each other
+    """
+
+    offsets: Sequence[int]
+    lengths: bytes
+    data: memoryview
+
+
+@runtime_checkable
+class DataReader(Protocol):
+    """A reader that need not make a record of each message: where the provider stores their data by columns."""
+
+    def read_data(self, partition: ProviderPartition, offset: int) -> DataColumn | None:
+        """Of the records that are stored together with the first from `offset` on, which may have some before it; None
+        at the end, and where `read` would give nothing. It raises what `read` does."""
 
 
 class Transaction(Protocol):

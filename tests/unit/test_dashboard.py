@@ -84,3 +84,10 @@ def test_panels_say_what_they_are_and_stand_beside_each_other() -> None:
 def _cells(place: dict[str, Any]) -> set[tuple[int, int]]:
     across, down = (range(place[at], place[at] + place[size]) for at, size in (("x", "w"), ("y", "h")))
     return {(x, y) for x in across for y in down}
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_a_metric_is_among_the_figures_that_are_told_of(metric) -> None:
+    told = (Path(__file__).parents[2] / "docs/howto/figures.md").read_text()
+    shown = metric.name if metric.kind == "histogram" else metric.series[0]
+    assert f"`{shown}`" in told

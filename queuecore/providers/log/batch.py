@@ -23,9 +23,11 @@ import lz4.block
 import zstandard
 
 from queuecore.messages import Headers, Key, QueueMessage, Record
+from queuecore.providers.base import DataColumn
 from queuecore.providers.log.columns import (
     HeaderColumn,
     KeyColumn,
+    cut_data,
     decode_data,
     decode_headers,
     decode_int64s,
@@ -180,12 +182,40 @@ def is_whole(header: BatchHeader, raw: bytes, position: int = 0) -> bool:
 
 def decode_records(header: BatchHeader, raw: bytes, position: int, topic: str, partition: int) -> list[Record]:
     """The records of the batch that begins at this position, and is whole."""
+    body, count = _open(header, raw, position), header.records
+    data = decode_data(header.attributes >> _DATA_SHIFT & 1, body.raw, body.data_at, count)
+    source = BatchSource(topic, partition, body.keys, body.headers)
+    columns = zip(body.offsets, body.timestamps, data, range(count), repeat(source))
+    return list(map(tuple.__new__, repeat(Record), columns))
+
+
+def decode_data_column(header: BatchHeader, raw: bytes, position: int) -> DataColumn:
+    """What `decode_records` would have of data."""
+    body = _open(header, raw, position)
+    form = header.attributes >> _DATA_SHIFT & 1
+    return DataColumn(body.offsets, *cut_data(form, body.raw, body.data_at, header.records, body.end))
+
+
+class _Body(NamedTuple):
+    """What is before the data, and where these begin and end."""
+
+    offsets: Sequence[int]
+    timestamps: Iterable[int]
+    keys: KeyColumn
+    headers: HeaderColumn
+    raw: bytes
+    data_at: int
+    end: int
+
+
+def _open(header: BatchHeader, raw: bytes, position: int) -> _Body:
     count, attributes = header.records, header.attributes
     position += HEADER_SIZE
+    end = position + header.body_size
     if header.compression != "none":
-        body = raw[position : position + header.body_size]
-        raw, position = _DECOMPRESS[header.compression](body, header.raw_size), 0
-    offsets: Iterable[int] = range(header.base_offset, header.base_offset + count)
+        raw = _DECOMPRESS[header.compression](raw[position:end], header.raw_size)
+        position, end = 0, len(raw)
+    offsets: Sequence[int] = range(header.base_offset, header.base_offset + count)
     timestamps: Iterable[int] = repeat(header.timestamp)
     if attributes & _HAS_OFFSETS:
         deltas, position = decode_uint32s(raw, position, count)
@@ -194,9 +224,7 @@ def decode_records(header: BatchHeader, raw: bytes, position: int, topic: str, p
         timestamps, position = decode_int64s(raw, position, count)
     keys, position = decode_keys(attributes >> _KEYS_SHIFT & _TWO_BITS, raw, position, count)
     headers, position = decode_headers(attributes >> _HEADERS_SHIFT & _TWO_BITS, raw, position, count)
-    data = decode_data(attributes >> _DATA_SHIFT & 1, raw, position, count)
-    source = BatchSource(topic, partition, keys, headers)
-    return list(map(tuple.__new__, repeat(Record), zip(offsets, timestamps, data, range(count), repeat(source))))
+    return _Body(offsets, timestamps, keys, headers, raw, position, end)
 
 
 def keys_as_bytes(records: Sequence[Record]) -> Sequence[bytes | None]:

@@ -4,14 +4,14 @@ import threading
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, compress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from queuecore.clock import Clock
 from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage
-from queuecore.providers.base import SendCallback, Sending, stopped
+from queuecore.providers.base import SendCallback, Sending, SendObserver, stopped
 from queuecore.providers.options import ProducerOptions
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
@@ -21,8 +21,13 @@ _OVERHEAD = 128
 _SMALL = 1_024
 _SOME_SIZE = 4 * 1024 * 1024
 _TAKE = 8_192
+NOT_MEASURED = 0
+# Of a message in the inbox: partition, message, callback and observer.
+_ENTRIES = 4
 
 _data_of = itemgetter(1)
+
+_Columns = tuple[list[QueueMessage], list[SendCallback], list[SendObserver | None]]
 
 
 class Chunk(NamedTuple):
@@ -31,15 +36,48 @@ class Chunk(NamedTuple):
     place: ProviderPartition
     messages: Sequence[QueueMessage]
     callbacks: Sequence[SendCallback]
+    # Of each message who else is told of it, if anybody.
+    observers: Sequence[SendObserver | None]
     # What the buffer has less when they are answered.
     measured_bytes: int
+
+    def part(self, start: int, stop: int) -> "Chunk":
+        """Of which the buffer is told nothing."""
+        return Chunk(
+            self.place, self.messages[start:stop], self.callbacks[start:stop], self.observers[start:stop], NOT_MEASURED
+        )
+
+    def only(self, wanted: Sequence[bool]) -> "Chunk":
+        """Likewise."""
+        messages, callbacks = list(compress(self.messages, wanted)), list(compress(self.callbacks, wanted))
+        return Chunk(self.place, messages, callbacks, list(compress(self.observers, wanted)), NOT_MEASURED)
+
+
+def tell_stored(chunk: Chunk) -> None:
+    for observer, messages in _by_observer(chunk):
+        observer.stored(chunk.place, messages)
+
+
+def tell_refused(chunk: Chunk) -> None:
+    for observer, messages in _by_observer(chunk):
+        observer.refused(chunk.place, messages)
+
+
+def _by_observer(chunk: Chunk) -> Iterator[tuple[SendObserver, Sequence[QueueMessage]]]:
+    """Mostly one has all of them."""
+    different = set(chunk.observers)
+    for observer in different:
+        if observer is not None and len(different) == 1:
+            yield observer, chunk.messages
+        elif observer is not None:
+            yield observer, list(compress(chunk.messages, [one is observer for one in chunk.observers]))
 
 
 class SendBuffer:
     """Bounded. Many threads put, one takes.
 
     `put` runs for every message on its caller's time, and a lock would cost more than all the rest of it. So small
-    messages go to the inbox without: partition, message and callback in one step of the interpreter. Everything that
+    messages go to the inbox without: all that belongs to it in one step of the interpreter. Everything that
     waits, or is counted exactly, is under the lock.
     """
 
@@ -49,12 +87,12 @@ class SendBuffer:
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
         self._answered = threading.Condition(self._lock)
-        # Three entries for each message.
+        # `_ENTRIES` for each message.
         self._inbox: list[Any] = []
         is_quick = options.buffer_memory >= _SOME_SIZE and not options.linger_ms
         self._room = options.buffer_memory // 2 if is_quick else options.buffer_memory
         self._small = _SMALL if is_quick else -1
-        self._limit = 3 * (self._room // (_SMALL + _OVERHEAD)) if is_quick else 0
+        self._limit = _ENTRIES * (self._room // (_SMALL + _OVERHEAD)) if is_quick else 0
         self._measured = self._waiting_bytes = 0
         self._taken_count = self._answered_count = self._hurry_to = 0
         self._since = 0.0
@@ -62,26 +100,41 @@ class SendBuffer:
         self._taker_sleeps = self._is_closed = self._is_over = False
 
     def put(
-        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None = None
+        self,
+        info: TopicPartitionInfo,
+        message: QueueMessage,
+        callback: SendCallback,
+        patience_s: float | None = None,
+        observer: SendObserver | None = None,
     ) -> None:
         """ProviderUnavailable when there is no room for `max_block_ms`, or `patience_s` where that is less, or the
         buffer is closed."""
         inbox = self._inbox
         if len(inbox) < self._limit and len(message[1]) <= _SMALL:
-            inbox.extend((info.place, message, callback))
+            inbox.extend((info.place, message, callback, observer))
             if self._taker_sleeps:
                 self._wake_taker()
-        else:
-            self._put_carefully(info, message, callback, patience_s)
+            return
+        try:
+            self._put_carefully(info, message, callback, patience_s, observer)
+        except QueueError:
+            if observer is not None:
+                observer.refused(info.place, (message,))
+            raise
 
-    def put_many(self, sends: Sequence[Sending], patience_s: float | None = None) -> None:
+    def put_many(
+        self, sends: Sequence[Sending], patience_s: float | None = None, observer: SendObserver | None = None
+    ) -> None:
         """Each as `put`, where what that raises is told by the callback."""
         inbox = self._inbox
-        is_small = len(inbox) + 3 * len(sends) <= self._limit and all(len(send[1][1]) <= _SMALL for send in sends)
+        is_small = len(inbox) + _ENTRIES * len(sends) <= self._limit and all(
+            len(send[1][1]) <= _SMALL for send in sends
+        )
         if not is_small:
-            self._put_each(sends, patience_s)
+            self._put_each(sends, patience_s, observer)
             return
-        inbox.extend(chain.from_iterable((info.place, message, callback) for info, message, callback in sends))
+        entries = ((info.place, message, callback, observer) for info, message, callback in sends)
+        inbox.extend(chain.from_iterable(entries))
         if self._taker_sleeps:
             self._wake_taker()
 
@@ -114,7 +167,7 @@ class SendBuffer:
     def wait_until_answered(self, timeout_s: float) -> bool:
         """Whether everything that was put so far has been answered within the time."""
         with self._lock:
-            count = self._hurry_to = self._taken_count + len(self._inbox) // 3
+            count = self._hurry_to = self._taken_count + len(self._inbox) // _ENTRIES
             self._arrived.notify()
             patience_s = 0 if self._taker == threading.get_ident() else timeout_s
             return self._answered.wait_for(lambda: self._answered_count >= count, patience_s)
@@ -128,29 +181,34 @@ class SendBuffer:
             self._answered.notify_all()
 
     def _cut_inbox(self, count: int) -> list[Any]:
-        items = self._inbox[: 3 * count]
+        items = self._inbox[: _ENTRIES * count]
         del self._inbox[: len(items)]
-        self._taken_count += len(items) // 3
+        self._taken_count += len(items) // _ENTRIES
         self._waiting_bytes = 0
         return items
 
-    def _put_each(self, sends: Sequence[Sending], patience_s: float | None) -> None:
+    def _put_each(self, sends: Sequence[Sending], patience_s: float | None, observer: SendObserver | None) -> None:
         until = self._clock.monotonic() + self._options.patience_s(patience_s)
         for info, message, callback in sends:
             try:
-                self.put(info, message, callback, max(0.0, until - self._clock.monotonic()))
+                self.put(info, message, callback, max(0.0, until - self._clock.monotonic()), observer)
             except QueueError as error:
                 callback(None, error)
 
     def _put_carefully(
-        self, info: TopicPartitionInfo, message: QueueMessage, callback: SendCallback, patience_s: float | None
+        self,
+        info: TopicPartitionInfo,
+        message: QueueMessage,
+        callback: SendCallback,
+        patience_s: float | None,
+        observer: SendObserver | None,
     ) -> None:
         size = len(message[1])
         measured = size + _OVERHEAD if size > self._small else 0
         with self._lock:
             self._wait_for_room(measured, patience_s)
             self._since = self._since if self._inbox else self._clock.monotonic()
-            self._inbox.extend((info.place, message, callback))
+            self._inbox.extend((info.place, message, callback, observer))
             self._measured += measured
             self._waiting_bytes += measured
             self._arrived.notify()
@@ -168,7 +226,7 @@ class SendBuffer:
         if self._is_closed:
             raise stopped()
         if not fits:
-            what = f"{self._measured} bytes" if measured else f"{len(self._inbox) // 3} messages"
+            what = f"{self._measured} bytes" if measured else f"{len(self._inbox) // _ENTRIES} messages"
             raise ProviderUnavailable(
                 f"{what} wait to be written and made no room for {patience_s * 1000:.0f} ms; "
                 "look at the disk, or send less"
@@ -180,11 +238,13 @@ class SendBuffer:
             self._taker_sleeps = self._is_over
             too_late = self._inbox[:] if self._is_over else []
             del self._inbox[: len(too_late)]
-            self._taken_count += len(too_late) // 3
-            self._answered_count += len(too_late) // 3
+            self._taken_count += len(too_late) // _ENTRIES
+            self._answered_count += len(too_late) // _ENTRIES
             self._answered.notify_all()
-        for callback in too_late[2::3]:
-            callback(None, stopped())
+        for chunk in self._chunks(too_late):
+            tell_refused(chunk)
+            for callback in chunk.callbacks:
+                callback(None, stopped())
 
     def _is_ready(self) -> bool:
         if not self._inbox:
@@ -200,21 +260,26 @@ class SendBuffer:
         return max(0.0, self._since + self._options.linger_ms / 1000 - self._clock.monotonic())
 
     def _chunks(self, items: list[Any]) -> Iterator[Chunk]:
-        places: list[ProviderPartition] = items[::3]
-        messages, callbacks = items[1::3], items[2::3]
+        places: list[ProviderPartition] = items[::_ENTRIES]
+        columns = (items[number::_ENTRIES] for number in range(1, _ENTRIES))
         if len(set(places)) == 1:
-            yield from self._split(places[0], messages, callbacks)
+            yield from self._split(places[0], *columns)
             return
-        grouped: dict[ProviderPartition, tuple[list[QueueMessage], list[SendCallback]]] = defaultdict(lambda: ([], []))
-        for place, message, callback in zip(places, messages, callbacks, strict=True):
-            of_place = grouped[place]
-            of_place[0].append(message)
-            of_place[1].append(callback)
-        for place, (its_messages, its_callbacks) in grouped.items():
-            yield from self._split(place, its_messages, its_callbacks)
+        grouped: dict[ProviderPartition, _Columns] = defaultdict(lambda: ([], [], []))
+        for place, message, callback, observer in zip(places, *columns, strict=True):
+            messages, callbacks, observers = grouped[place]
+            messages.append(message)
+            callbacks.append(callback)
+            observers.append(observer)
+        for place, its_columns in grouped.items():
+            yield from self._split(place, *its_columns)
 
     def _split(
-        self, place: ProviderPartition, messages: list[QueueMessage], callbacks: list[SendCallback]
+        self,
+        place: ProviderPartition,
+        messages: list[QueueMessage],
+        callbacks: list[SendCallback],
+        observers: list[SendObserver | None],
     ) -> Iterator[Chunk]:
         """In parts of a request's size; a message that is larger makes a part of its own."""
         sizes = list(map(len, map(_data_of, messages)))
@@ -223,5 +288,5 @@ class SendBuffer:
         while start < len(messages):
             stop = max(start + 1, bisect_right(ends, done + self._options.max_request_size))
             measured = sum(size + _OVERHEAD for size in sizes[start:stop] if size > self._small)
-            yield Chunk(place, messages[start:stop], callbacks[start:stop], measured)
+            yield Chunk(place, messages[start:stop], callbacks[start:stop], observers[start:stop], measured)
             start, done = stop, ends[stop - 1]

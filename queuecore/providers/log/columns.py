@@ -183,6 +183,15 @@ def decode_data(form: int, raw: bytes, position: int, count: int) -> Sequence[by
     return _equal_parts(length, count).unpack_from(raw, position + _LENGTH.size)
 
 
+def cut_data(form: int, raw: bytes, position: int, count: int, end: int) -> tuple[bytes, memoryview]:
+    """The lengths as a column of their own, and all data, which end there, as they are."""
+    if form == DataForm.EACH:
+        lengths = raw[position : position + _LENGTH.size * count]
+        return lengths, memoryview(raw)[position + len(lengths) : end]
+    length = raw[position : position + _LENGTH.size]
+    return length * count, memoryview(raw)[position + len(length) : end]
+
+
 def encode_blobs(blobs: Sequence[bytes]) -> bytes:
     return b"".join((uint32_column(map(len, blobs)), *blobs))
 

@@ -2,19 +2,19 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import repeat
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import QueueError
-from queuecore.messages import UNKNOWN_OFFSET, QueueMessage, RecordMetadata
-from queuecore.providers.base import SendCallback, SendFunction, SendManyFunction, TopicSpec, refuse, refuse_many
+from queuecore.messages import UNKNOWN_OFFSET, RecordMetadata
+from queuecore.providers.base import SendFunction, SendManyFunction, SendObserver, TopicSpec, refuse, refuse_many
 from queuecore.providers.log.batch import EncodedBody, encode_body
-from queuecore.providers.log.buffer import Chunk, SendBuffer
+from queuecore.providers.log.buffer import Chunk, SendBuffer, tell_refused, tell_stored
 from queuecore.providers.log.faults import encode_if_sound, find_fault
 from queuecore.providers.log.writers import Writers
 from queuecore.providers.options import ProducerOptions
-from queuecore.topics import ProviderPartition
 
 logger = logging.getLogger(__name__)
 
@@ -26,11 +26,16 @@ class LogProducer:
     send: SendFunction
     send_many: SendManyFunction
 
-    def __init__(self, sender: "Sender", default_topic: str) -> None:
+    def __init__(self, sender: "Sender", default_topic: str, observer: SendObserver | None = None) -> None:
         self._sender = sender
         self._default_topic = default_topic
-        self.send = sender.buffer.put
-        self.send_many = sender.buffer.put_many
+        self.send, self.send_many = sender.buffer.put, sender.buffer.put_many
+        if observer is not None:
+            self.send = partial(sender.buffer.put, observer=observer)
+            self.send_many = partial(sender.buffer.put_many, observer=observer)
+
+    def observed(self, observer: SendObserver) -> "LogProducer":
+        return LogProducer(self._sender, self._default_topic, observer)
 
     @property
     def default_topic(self) -> str:
@@ -77,66 +82,66 @@ class Sender:
         self._writers.close()
 
     def _store(self, chunk: Chunk) -> None:
-        messages, callbacks = chunk.messages, chunk.callbacks
+        sound = chunk
         try:
             spec = self._writers.spec(chunk.place)
-            body = encode_if_sound(messages, spec, self._options)
+            body = encode_if_sound(chunk.messages, spec, self._options)
             if body is None:
-                messages, callbacks = self._sound(chunk, spec)
-                body = encode_body(messages, self._options.compression) if messages else None
+                sound = self._sound(chunk, spec)
+                body = encode_body(sound.messages, self._options.compression) if sound.messages else None
             if body is not None:
-                self._append(chunk.place, body, callbacks)
+                self._append(sound, body)
         except QueueError as error:
-            _fail(callbacks, error)
+            _fail(sound, error)
         except Exception as error:  # an error of ours must not stop the thread that serves every caller
-            logger.exception("cannot write %s; %d messages were refused", chunk.place, len(messages))
+            logger.exception("cannot write %s; %d messages were refused", chunk.place, len(sound.messages))
             what = f"cannot write {chunk.place}: {error!r}; the log has the details"
-            _fail(callbacks, QueueError(what))
+            _fail(sound, QueueError(what))
 
-    def _append(self, place: ProviderPartition, body: EncodedBody, callbacks: Sequence[SendCallback]) -> None:
+    def _append(self, chunk: Chunk, body: EncodedBody) -> None:
         now_ms = self._clock.now_ms()
         if self._options.acks != "0":
-            base = self._writers.append(place, body, now_ms)
-            self._answer(place, callbacks, range(base, base + len(callbacks)), now_ms)
+            base = self._writers.append(chunk.place, body, now_ms)
+            self._answer(chunk, range(base, base + len(chunk.messages)), now_ms)
             return
-        self._answer(place, callbacks, repeat(UNKNOWN_OFFSET), now_ms)
+        self._answer(chunk, repeat(UNKNOWN_OFFSET), now_ms)
         try:
-            self._writers.append(place, body, now_ms)
+            self._writers.append(chunk.place, body, now_ms)
         except Exception as error:
-            logger.error("%d messages that were sent with acks=0 to %s are lost: %s", len(callbacks), place, error)
+            count = len(chunk.messages)
+            logger.error("%d messages that were sent with acks=0 to %s are lost: %s", count, chunk.place, error)
 
-    def _sound(self, chunk: Chunk, spec: TopicSpec) -> tuple[list[QueueMessage], list[SendCallback]]:
-        """What can be stored of the chunk, with its callbacks. The rest is answered with its own error."""
-        messages, callbacks = [], []
-        for message, callback in zip(chunk.messages, chunk.callbacks, strict=True):
-            error = find_fault(message, spec, self._options)
-            if error is None:
-                messages.append(message)
-                callbacks.append(callback)
-            else:
-                _call(callback, error)
-        return messages, callbacks
+    def _sound(self, chunk: Chunk, spec: TopicSpec) -> Chunk:
+        """What can be stored of the chunk. The rest is answered with its own error."""
+        faults = [find_fault(message, spec, self._options) for message in chunk.messages]
+        for number, fault in enumerate(faults):
+            if fault is not None:
+                _fail(chunk.part(number, number + 1), fault)
+        return chunk.only([fault is None for fault in faults])
 
-    def _answer(
-        self, place: ProviderPartition, callbacks: Sequence[SendCallback], offsets: Iterable[int], now_ms: int
-    ) -> None:
-        columns = zip(repeat(place.topic), repeat(place.partition), offsets, repeat(now_ms))
+    def _answer(self, chunk: Chunk, offsets: Iterable[int], now_ms: int) -> None:
+        _tell(tell_stored, chunk)
+        columns = zip(repeat(chunk.place.topic), repeat(chunk.place.partition), offsets, repeat(now_ms))
         answers = map(tuple.__new__, repeat(RecordMetadata), columns)
-        for callback, metadata in zip(callbacks, answers, strict=False):
+        for callback, metadata in zip(chunk.callbacks, answers, strict=False):
             try:
                 callback(metadata, None)
             except BaseException:
                 logger.exception("a send callback raised; its message was stored")
 
 
-def _call(callback: SendCallback, error: QueueError) -> None:
+def _fail(chunk: Chunk, error: QueueError) -> None:
     """A caller's bug must not stop the thread that serves every caller."""
+    _tell(tell_refused, chunk)
+    for callback in chunk.callbacks:
+        try:
+            callback(None, error)
+        except BaseException:
+            logger.exception("a send callback raised; its message was refused")
+
+
+def _tell(tell: Callable[[Chunk], None], chunk: Chunk) -> None:
     try:
-        callback(None, error)
-    except BaseException:
-        logger.exception("a send callback raised; its message was refused")
-
-
-def _fail(callbacks: Sequence[SendCallback], error: QueueError) -> None:
-    for callback in callbacks:
-        _call(callback, error)
+        tell(chunk)
+    except Exception:
+        logger.exception("who observes what is sent to %s raised", chunk.place)

@@ -2,14 +2,16 @@
 
 import sqlite3
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import ProviderUnavailable, UnknownTopic
 from queuecore.groups.members import check_member_id
 from queuecore.messages import Record
-from queuecore.providers.base import Capabilities
+from queuecore.providers.base import Capabilities, DataColumn
 from queuecore.providers.log.admin import LogAdmin
 from queuecore.providers.log.bell import Bell
 from queuecore.providers.log.catalog import Catalog
@@ -35,6 +37,8 @@ from queuecore.providers.options import (
 )
 from queuecore.topics import ProviderPartition
 
+Answer = TypeVar("Answer")
+
 
 class LogReader:
     """Reads any partition without a group; keeps its files open. For one thread."""
@@ -47,10 +51,15 @@ class LogReader:
         self._positions: dict[ProviderPartition, int] = {}
 
     def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
-        records = self._read(partition, offset, max_records)
+        records = self._ask(partition, lambda reader: reader.read(offset, max_records))
         # What begins at the end is not looked for.
         self._positions[partition] = max(offset, self._readers[partition].next_offset)
         return records
+
+    def read_data(self, partition: ProviderPartition, offset: int) -> DataColumn | None:
+        column = self._ask(partition, lambda reader: reader.read_data(offset))
+        self._positions[partition] = max(offset, self._readers[partition].next_offset)
+        return column
 
     def position(self, partition: ProviderPartition) -> int:
         return self._positions[partition]
@@ -60,15 +69,15 @@ class LogReader:
             reader.close()
         self._readers.clear()
 
-    def _read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
+    def _ask(self, partition: ProviderPartition, question: Callable[[PartitionReader], Answer]) -> Answer:
         if partition in self._readers:
             try:
-                return self._readers[partition].read(offset, max_records)
+                return question(self._readers[partition])
             except UnknownTopic:  # deleted since we opened it, and perhaps created anew
                 self._readers.pop(partition).close()
         self._catalog.topic_of(partition)
         self._readers[partition] = PartitionReader(self._root, partition, self._outcome)
-        return self._readers[partition].read(offset, max_records)
+        return question(self._readers[partition])
 
 
 class LogProvider:

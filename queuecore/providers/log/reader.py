@@ -10,7 +10,8 @@ from pathlib import Path
 
 from queuecore.errors import CorruptLog, OffsetOutOfRange, ProviderUnavailable, UnknownTopic
 from queuecore.messages import Record
-from queuecore.providers.log.batch import NO_TRANSACTION, decode_records
+from queuecore.providers.base import DataColumn
+from queuecore.providers.log.batch import NO_TRANSACTION, BatchHeader, decode_data_column, decode_records
 from queuecore.providers.log.cursor import BatchCursor
 from queuecore.providers.log.files import partition_dir, segment_bases
 from queuecore.providers.log.page import PartitionPage
@@ -99,6 +100,27 @@ class PartitionReader:
             max_bytes -= size
         return records
 
+    def read_data(self, offset: int) -> DataColumn | None:
+        """The data of the batch that holds the first record from `offset` on; None at the end. It raises what `read`
+        does."""
+        end = self.end()
+        if offset >= end:
+            return None
+        if offset != self._next_offset or self._given < len(self._decoded) or offset < self._page.beginning:
+            self._seek(offset)
+        try:
+            while (found := self._next_batch(end)) is not None:
+                column = decode_data_column(*found)
+                self._next_offset = max(self._next_offset, self._cursor.next_offset)
+                if column.offsets and column.offsets[-1] >= offset:
+                    return column
+        except (OffsetOutOfRange, CorruptLog):
+            self.end()  # a topic that was just deleted is neither
+            raise
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return None
+
     def close(self) -> None:
         self._cursor.close()
         self._page.close()
@@ -125,20 +147,28 @@ class PartitionReader:
 
     def _decode_next(self, end: int) -> bool:
         """Decode the next batch that may be seen. False when there is none below the end, or none yet."""
+        while (found := self._next_batch(end)) is not None:
+            header, raw, position = found
+            records = decode_records(header, raw, position, *self._partition)
+            self._given = bisect_left(records, self._next_offset, key=_offset_of)
+            self._decoded, self._decoded_bytes = records, header.raw_size
+            if self._given < len(records):
+                return True
+            self._next_offset = max(self._next_offset, self._cursor.next_offset)
+        return False
+
+    def _next_batch(self, end: int) -> tuple[BatchHeader, bytes, int] | None:
+        """The next that may be seen; the cursor goes behind it. None when there is none below the end, or none yet."""
         while self._cursor.next_offset < end:
             header, raw, position = self._cursor.batch()
             seen = header.transaction == NO_TRANSACTION or self._outcome(header.transaction)
             if seen is None:
-                return False
+                return None
             self._cursor.skip(header)
             if seen:
-                records = decode_records(header, raw, position, *self._partition)
-                self._given = bisect_left(records, self._next_offset, key=_offset_of)
-                self._decoded, self._decoded_bytes = records, header.raw_size
-                if self._given < len(records):
-                    return True
+                return header, raw, position
             self._next_offset = max(self._next_offset, self._cursor.next_offset)
-        return False
+        return None
 
     def _deleted(self) -> UnknownTopic:
         name = self._partition.topic

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from contextlib import closing
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -243,12 +244,26 @@ class LogMachine(RuleBasedStateMachine):
         wanted = dict(list(self.model.visible(start).items())[:count])
         self._same(self.seeking.read(start, count), wanted)
 
+    @rule(fraction=fractions)
+    def read_data_from_anywhere(self, fraction: float) -> None:
+        start = self.model.beginning + round(fraction * (self.model.end - self.model.beginning))
+        found: dict[int, bytes] = {}
+        position = start
+        while (column := self.seeking.read_data(position)) is not None:
+            ends = accumulate(memoryview(column.lengths).cast("I"), initial=0)
+            pieces = [bytes(column.data[begin:end]) for begin, end in pairwise(ends)]
+            found |= dict(zip(column.offsets, pieces, strict=True))
+            position = column.offsets[-1] + 1
+        wanted = {offset: entry.data for offset, entry in self.model.visible(start).items()}
+        assert {offset: data for offset, data in found.items() if offset >= start} == wanted
+
     @rule()
     def read_what_is_gone(self) -> None:
         if self.model.beginning:
-            with pytest.raises(OffsetOutOfRange) as no:
-                self.seeking.read(self.model.beginning - 1, 1)
-            assert no.value.fields["beginning"] == self.model.beginning
+            for read in (lambda at: self.seeking.read(at, 1), self.seeking.read_data):
+                with pytest.raises(OffsetOutOfRange) as no:
+                    read(self.model.beginning - 1)
+                assert no.value.fields["beginning"] == self.model.beginning
 
     @rule(count=st.integers(1, 5))
     def follow(self, count: int) -> None:

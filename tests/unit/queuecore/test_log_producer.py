@@ -4,7 +4,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from multiprocessing.connection import Connection
@@ -24,7 +24,7 @@ from queuecore.providers.options import ProducerOptions
 from queuecore.sending import send, send_and_wait
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import DEADLINE_S, wait_until
-from queuecore.topics import TopicPartitionInfo
+from queuecore.topics import ProviderPartition, TopicPartitionInfo
 from tests.log_partitions import INFO, PLACE, texts
 from tests.processes import Child
 
@@ -232,9 +232,10 @@ def test_a_message_that_comes_while_the_buffer_closes_is_written_or_refused(when
     """Its sender saw room, and another thread had its turn before it put the message there."""
     buffer = SendBuffer(ProducerOptions(), ManualClock())
     answers: list[QueueError | None] = []
+    observer = Observer()
 
     def put_late(inbox: list[object]) -> None:
-        inbox.extend((INFO, QueueMessage(None, b"late"), lambda _, error: answers.append(error)))
+        inbox.extend((PLACE, QueueMessage(None, b"late"), lambda _, error: answers.append(error), observer))
         if buffer._taker_sleeps:
             buffer._wake_taker()
 
@@ -255,6 +256,7 @@ def test_a_message_that_comes_while_the_buffer_closes_is_written_or_refused(when
         put_late(buffer._inbox)
     written = [message.data for chunk in taken for message in chunk.messages]
     assert (written, len(answers)) in (([b"late"], 0), ([], 1))
+    assert observer.told == [("refused", PLACE.topic, [b"late"])] * len(answers)
     assert buffer.take() == []
 
 
@@ -549,3 +551,85 @@ def test_no_thread_of_the_log_dies_of_an_error_of_ours(
 
 
 _fail: Callable[..., int] = {}.__getitem__
+
+
+class Observer:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, list[bytes]]] = []
+
+    def stored(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None:
+        self.told.append(("stored", place.topic, [message.data for message in messages]))
+
+    def refused(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None:
+        self.told.append(("refused", place.topic, [message.data for message in messages]))
+
+
+class TestObserved:
+    def test_of_each_message_once_and_before_its_callback(self, log: Log) -> None:
+        observer, heard = Observer(), list[int]()
+        producer = log.open().producer().observed(observer)
+        messages = [QueueMessage(b"k", data) for data in (b"a", b"b", b"c")]
+        producer.send_many(
+            [
+                (INFO, message, lambda *_: heard.append(sum(len(one[2]) for one in observer.told)))
+                for message in messages
+            ]
+        )
+        send_and_wait(producer, OTHER, QueueMessage(None, b"d"), DEADLINE_S)
+        assert [one for one in observer.told if one[1] == "other.0"] == [("stored", "other.0", [b"d"])]
+        told = [
+            data for how, topic, batch in observer.told if (how, topic) == ("stored", PLACE.topic) for data in batch
+        ]
+        assert told == [b"a", b"b", b"c"]
+        assert len(heard) == 3
+        assert min(heard) > 0
+
+    def test_not_of_what_others_send(self, log: Log) -> None:
+        observer, other = Observer(), Observer()
+        provider = log.open(linger_ms=LONG_MS)
+        plain = provider.producer()
+        for producer, data in ((plain.observed(observer), b"a"), (plain, b"b"), (plain.observed(other), b"c")):
+            producer.send(INFO, QueueMessage(None, data), lambda *_: None)
+        assert plain.flush(DEADLINE_S)
+        assert log.stored() == ["a", "b", "c"]
+        assert log.batches() == [3]
+        assert (observer.told, other.told) == (
+            [("stored", PLACE.topic, [b"a"])],
+            [("stored", PLACE.topic, [b"c"])],
+        )
+
+    def test_what_cannot_be_stored_is_refused_beside_what_can(self, log: Log) -> None:
+        observer = Observer()
+        producer = log.open(linger_ms=LONG_MS).producer().observed(observer)
+        answers: list[QueueError | None] = []
+        for message in (QueueMessage(b"k", b"good"), QueueMessage(None, b"no key")):
+            producer.send(TABLE, message, lambda _, error: answers.append(error))
+        producer.send(TopicPartitionInfo("nowhere"), QueueMessage(None, b"x"), lambda _, error: answers.append(error))
+        assert producer.flush(DEADLINE_S)
+        assert sorted(observer.told) == [
+            ("refused", "nowhere", [b"x"]),
+            ("refused", "table.0", [b"no key"]),
+            ("stored", "table.0", [b"good"]),
+        ]
+        assert [type(error) for error in answers] == [InvalidMessage, type(None), UnknownTopic]
+
+    def test_what_finds_no_room_is_refused(self, log: Log) -> None:
+        observer = Observer()
+        provider = log.open(buffer_memory=1_000, max_request_size=1_000, max_block_ms=0, linger_ms=LONG_MS)
+        producer = provider.producer().observed(observer)
+        producer.send(INFO, QueueMessage(None, bytes(800)), lambda *_: None)
+        with pytest.raises(ProviderUnavailable):
+            producer.send(INFO, QueueMessage(None, b"x" * 800), lambda *_: None)
+        producer.send_many([(INFO, QueueMessage(None, b"y" * 800), lambda *_: None)])
+        assert observer.told == [("refused", PLACE.topic, [b"x" * 800]), ("refused", PLACE.topic, [b"y" * 800])]
+
+    def test_one_that_raises_costs_nobody_an_answer(self, log: Log, caplog: pytest.LogCaptureFixture) -> None:
+        class Raising(Observer):
+            def stored(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None:
+                raise ValueError("no")
+
+        producer = log.open().producer().observed(Raising())
+        assert send_and_wait(producer, INFO, QueueMessage(None, b"a"), DEADLINE_S).offset == 0
+        assert "who observes what is sent to" in caplog.text

@@ -22,6 +22,7 @@ from queuecore.metrics import METRICS_TOPIC, PROCESSING_BOUNDS_MS
 from queuecore.metrics.consumed import ConsumedCounts, PartitionRecorder
 from queuecore.metrics.recorder import Recorder
 from queuecore.metrics.samples import Sample
+from queuecore.metrics.sent import SentRecorder
 from queuecore.processing import Verdict, processing_strategy
 from queuecore.proto.events_pb2 import ConsumedSample, SentSample
 from queuecore.providers.base import Provider, SendCallback, TopicSpec
@@ -336,6 +337,16 @@ class TestProducers:
         recorder = Recorder("worker-1")
         recorder.stored([Addressed(OUT, QueueMessage(None, b"abc"))] * 2)
         assert sent(recorder.samples(0.0))["out"].sent_bytes == 6
+
+    @given(st.lists(st.tuples(st.sampled_from([None, b"red", b"blue", b"x" * 200]), st.binary(max_size=9)), min_size=1))
+    def test_many_stored_together_are_counted_as_one_by_one(self, stored: list[tuple[bytes | None, bytes]]) -> None:
+        together, singly = SentRecorder(OUT.place), SentRecorder(OUT.place)
+        headers = [{} if tenant is None else {TENANT_ID: tenant} for tenant, _ in stored]
+        messages = [QueueMessage(None, data, its) for (_, data), its in zip(stored, headers, strict=True)]
+        together.stored_together(messages)
+        for message in messages:
+            singly.stored(message)
+        assert together.take(1_000) == singly.take(1_000)
 
     def test_events_are_not_reported_about(self, provider: Provider) -> None:
         provider.admin().create_topics([TopicSpec(METRICS_TOPIC, 4)])
