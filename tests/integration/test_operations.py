@@ -60,6 +60,7 @@ def test_it_runs_to_its_end_and_tells_about_it(counting) -> None:
     operation = finished(start())
     assert (operation.state_choice, operation.done, operation.percent) == (OperationState.SUCCEEDED, 3, 100)
     assert [entry.text for entry in operation.log.all()] == ["counted"]
+    assert operation.result == {"message": "counted"}
     assert AuditEntry.objects.filter(action="start_operation", object_id=str(operation.id)).exists()
 
 

@@ -21,7 +21,6 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 from django.utils import timezone
-from pyspark.sql.streaming.query import StreamingQuery
 from pytest_django.fixtures import Settings
 
 from queueapi.actions.actor import SYSTEM
@@ -235,7 +234,7 @@ def test_one_process_runs_it_at_a_time(metrics: Metrics) -> None:
 def test_a_run_that_hangs_is_ended_and_says_so(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics.create_topic()
     metrics.sample(0, end=100)
-    monkeypatch.setattr(StreamingQuery, "awaitTermination", lambda *_: False)
+    monkeypatch.setattr(pipeline, "is_over", lambda *_: False)
     monkeypatch.setattr(pipeline, "stop_session", _stop_queries)  # the session goes with them, but for other tests
     with pytest.raises(PipelineFailed, match=r"not over after 900 s .* has workers that are free"):
         run_pipeline()
@@ -254,7 +253,7 @@ def test_what_outlives_its_run_stores_nothing(metrics: Metrics, monkeypatch: pyt
 
     with monkeypatch.context() as patched:
         patched.setattr(pipeline, "make_all", make_slowly)
-        patched.setattr(StreamingQuery, "awaitTermination", lambda *_: not is_under_way.wait(60))
+        patched.setattr(pipeline, "is_over", lambda *_: not is_under_way.wait(60))
         patched.setattr(pipeline, "stop_session", lambda: None)
         with pytest.raises(PipelineFailed, match="not over after"):
             run_pipeline()
@@ -339,6 +338,7 @@ def test_a_day_is_made_anew_of_its_events(metrics: Metrics) -> None:
     run_operation(operation.id)
     operation.refresh_from_db()
     assert (operation.state, operation.done, operation.error) == ("succeeded", operation.total, "")
+    assert operation.result["message"].startswith(f"the summaries of {operation.total} day")
     assert list(LagMinute.objects.values("at", "lag_messages", "samples")) == minutes
     assert list(LagHour.objects.values("at", "lag_messages", "samples")) == hours
 
@@ -517,7 +517,9 @@ def test_a_cluster_that_is_away_is_a_clear_standing(
     run_pipeline_task()
     standing = PipelineStanding.objects.get()
     assert (standing.code, standing.failed_runs) == ("spark_unavailable", 1)
+    assert "look whether a cluster's master runs there" in standing.error
     assert "check SPARK_MASTER" in standing.error
+    assert "install Java" not in standing.error
     assert lag() == []
     gc.collect()  # what Py4J leaves open: here, not in another test
 

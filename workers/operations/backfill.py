@@ -29,16 +29,17 @@ class BackfillKind:
 
         first = date.fromisoformat(run.operation.params["first"])
         until = self._clock.monotonic() + TURN_S
-        rows = 0
         for number in range(run.operation.done, run.operation.total):
             if self._clock.monotonic() >= until:
                 raise NotYet(_COME_BACK, "lets scheduled runs have their turn")
             try:
-                rows += backfill_day(first + timedelta(days=number), partial(run.note, number + 1))
+                backfill_day(first + timedelta(days=number), partial(run.note, number + 1))
             except (PipelineBusy, SparkUnavailable) as error:
                 raise NotYet(timedelta(seconds=10), waits_because(error.message)) from error
             run.check()
-        return f"{rows:,} rows of summaries are made anew"
+        # No rows are told: of those of earlier turns nobody knows.
+        days = run.operation.total
+        return f"the summaries of {days:,} day{'' if days == 1 else 's'} are made anew"
 
     def give_back(self, run: OperationRun) -> None:
         """The days that are done stay so."""

@@ -87,7 +87,7 @@ def _run(run: OperationRun, kind: OperationKind) -> None:
         _end_early(run, kind, OperationState.FAILED, f"{type(error).__name__}: {error}")
     else:
         with transaction.atomic():
-            if finish_operation(operation, OperationState.SUCCEEDED):
+            if finish_operation(operation, OperationState.SUCCEEDED, message=message):
                 run.log(message)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
+from functools import partial
 
 from django.db import transaction
 from py4j.protocol import Py4JError
@@ -14,9 +15,10 @@ from workers.spark.errors import PipelineFailed, essence
 from workers.spark.frames import StoredFrames
 from workers.spark.locking import pipeline_lock
 from workers.spark.pipeline import event_store
-from workers.spark.session import MUCH, spark_session, suit
+from workers.spark.session import MUCH, spark_session, stop_session, suit
 from workers.spark.store import Stretch
 from workers.spark.summaries import SUMMARIES, WINDOW_S, make_all
+from workers.spark.waiting import NoExecutors, executors, no_worker, with_executors
 
 _DAY_MS = 86_400_000
 
@@ -37,8 +39,13 @@ def backfill_day(day: date, note: Callable[[], None]) -> int:
         suit(spark, MUCH)
         frames = StoredFrames(spark, store, _stretch(day), WINDOW_S)
         history = tuple(summary for summary in SUMMARIES if summary.is_history)
+        watched = with_executors(partial(executors, spark), spark.sparkContext.cancelAllJobs)
         try:
-            made = [(summary.sink.whole(), rows) for summary, rows in make_all(history, frames, installation)]
+            with watched:
+                made = [(summary.sink.whole(), rows) for summary, rows in make_all(history, frames, installation)]
+        except NoExecutors:
+            stop_session()
+            raise no_worker(installation) from None
         except (PySparkException, Py4JError, OSError) as error:
             raise PipelineFailed(f"the summaries of {day} could not be made: {essence(error)}") from error
         with transaction.atomic():

@@ -33,7 +33,10 @@ def problems(kind: Kind, table: pa.Table) -> Iterator[Problem]:
 
 
 def _problems(name: str, kind: pa.DataType, values: pa.Array) -> Iterator[Problem]:
-    if pa.types.is_string(kind):
+    if pa.types.is_dictionary(kind):
+        for reason, bad in _text_problems(name, values.dictionary):
+            yield reason, bad.take(values.indices)
+    elif pa.types.is_string(kind):
         yield from _text_problems(name, values)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         yield from _number_problems(name, values)

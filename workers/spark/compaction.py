@@ -21,7 +21,7 @@ import pyarrow.dataset as ds
 from queueapi.event_files import SUFFIX
 from queuecore.providers.log.files import sync_directory
 from workers.spark.durable import write_durably
-from workers.spark.schemas import KINDS_BY_NAME
+from workers.spark.schemas import KINDS_BY_NAME, Kind
 from workers.spark.store import EventFile, EventStore
 from workers.spark.writing import EventWriter
 
@@ -87,19 +87,19 @@ def _replace(kind: str, files: list[EventFile]) -> None:
     oldest, newest = min(file.oldest_ms for file in files), max(file.newest_ms for file in files)
     merged = files[0].path.with_name(f"{oldest}-{newest}-{uuid4().hex}{SUFFIX}")
     draft, replaces = merged.with_suffix(_DRAFT), merged.with_suffix(_LIST)
-    _copy(files, draft, KINDS_BY_NAME[kind].arrow)
+    _copy(files, draft, KINDS_BY_NAME[kind])
     write_durably(replaces, json.dumps([file.path.name for file in files]))
     draft.rename(merged)
     sync_directory(merged.parent)
     _settle(replaces)
 
 
-def _copy(files: list[EventFile], draft: Path, schema: pa.Schema) -> None:
+def _copy(files: list[EventFile], draft: Path, kind: Kind) -> None:
     """A group of rows at a time, so that an hour of any size fits into memory."""
-    with closing(EventWriter(draft, schema)) as writer:
+    with closing(EventWriter(draft, kind)) as writer:
         for file in files:
-            for batch in ds.dataset(file.path, schema).to_batches(batch_readahead=1, fragment_readahead=1):
-                writer.add(pa.Table.from_batches([batch], schema))
+            for batch in ds.dataset(file.path, kind.arrow).to_batches(batch_readahead=1, fragment_readahead=1):
+                writer.add(pa.Table.from_batches([batch], kind.arrow))
 
 
 def _settle(replaces: Path) -> None:

@@ -5,10 +5,9 @@ All is done by columns, in C: a batch is looked at event by event only where one
 writes them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import compress
 from typing import Final
 
 import pyarrow as pa
@@ -18,11 +17,11 @@ from google.protobuf.message import DecodeError
 from queuecore.metrics import EVENT_VERSION
 from queuecore.proto.events_pb2 import Event
 from workers.spark.checks import problems
-from workers.spark.columns import Irregular
-from workers.spark.heads import open_events
+from workers.spark.heads import Heads
 from workers.spark.ids import spelt
 from workers.spark.numbers import numbers
 from workers.spark.schemas import Kind
+from workers.spark.wire import Irregular
 
 # A sample from the future would be the newest until that day comes; clocks may differ by this much.
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
@@ -52,18 +51,19 @@ class Decoded:
         self.examples.setdefault(reason, index)
 
 
-def decode(data: Sequence[bytes], period: Period) -> Decoded:
+def decode(data: pa.BinaryArray, period: Period) -> Decoded:
     """Everything that can be used. An event of a kind that this version does not know is another's: it is in no table,
     and nothing is wrong with it."""
     try:
         return _decode(data, numbers(len(data)), period, Decoded())
-    except (DecodeError, Irregular):
+    except Irregular:
         decoded = Decoded()
-        regular = dict(_regular(data, decoded))
-        return _decode(list(regular.values()), pa.array(list(regular), pa.int64()), period, decoded)
+        regular = dict(_regular(data.to_pylist(), decoded))
+        events = pa.array(list(regular.values()), pa.binary())
+        return _decode(events, pa.array(list(regular), pa.int64()), period, decoded)
 
 
-def _regular(data: Sequence[bytes], decoded: Decoded) -> Iterator[tuple[int, bytes]]:
+def _regular(data: list[bytes], decoded: Decoded) -> Iterator[tuple[int, bytes]]:
     """Those that are events, as our runtime would write them, each with its index."""
     for index, one in enumerate(data):
         try:
@@ -75,17 +75,17 @@ def _regular(data: Sequence[bytes], decoded: Decoded) -> Iterator[tuple[int, byt
             yield index, event.SerializeToString()
 
 
-def _decode(data: Sequence[bytes], places: pa.Array, period: Period, decoded: Decoded) -> Decoded:
+def _decode(data: pa.BinaryArray, places: pa.Array, period: Period, decoded: Decoded) -> Decoded:
     """`places` has the index of each among all events."""
-    if not data:
+    if not len(data):
         return decoded
-    heads = open_events(data)
+    heads = Heads(data)
     if pc.max(heads.versions).as_py() > EVENT_VERSION:
         is_newer = pc.greater(heads.versions, EVENT_VERSION)
         newer, older = places.filter(is_newer), pc.invert(is_newer)
         reason = f"its version is newer than {EVENT_VERSION}; update the Spark worker"
         decoded.refuse(reason, newer[0].as_py(), len(newer))
-        return _decode(list(compress(data, older.to_pylist())), places.filter(older), period, decoded)
+        return _decode(data.filter(older), places.filter(older), period, decoded)
     at = _times(heads.at_ms)
     for kind, rows in heads.kinds():
         columns = [at.take(rows), heads.services.take(rows), *heads.bodies(kind)]

@@ -18,7 +18,6 @@ from workers.spark.reports import Report
 from workers.spark.schemas import Kind
 from workers.spark.session import MUCH
 from workers.spark.store import EventStore, Stretch, stretches_of
-from workers.spark.transforms.minutes import are_once
 
 _FEW_TASKS: Final = 2
 
@@ -42,12 +41,8 @@ class Frames(Protocol):
 
     def window_files(self, kind: Kind, of: Kind | None = None) -> EventFiles: ...
 
-    def spread(self, parts: int) -> DataFrame:
-        """The numbers of so many parts, each for a task; of few events two tasks have all."""
-
-    def are_once(self, kind: Kind) -> bool:
-        """Whether it is known that no event of the kind is there twice. Of few events it is not: to look would take
-        longer than to leave out what is."""
+    def spread(self, parts: int, tasks: int) -> DataFrame:
+        """The numbers of so many parts, for so many tasks; of few events two tasks have all."""
 
     def kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         """What is made once and read more than once, until `release`."""
@@ -56,12 +51,11 @@ class Frames(Protocol):
 
 
 class _Shared(ABC):
-    """What summaries share: frames that Spark keeps, in memory as far as they fit, and what is known of events."""
+    """What summaries share: frames that Spark keeps, in memory as far as they fit."""
 
     def __init__(self, spark: SparkSession, *, is_much: bool) -> None:
         self._spark = spark
         self._is_much = is_much
-        self._once: dict[str, bool] = {}
         self._frames: dict[str, DataFrame] = {}
 
     @abstractmethod
@@ -76,16 +70,8 @@ class _Shared(ABC):
     def window(self, kind: Kind, of: Kind | None = None) -> DataFrame:
         return read_events(self._spark, kind, self.window_files(kind, of))
 
-    def spread(self, parts: int) -> DataFrame:
-        return self._spark.range(0, parts, 1, parts if self._is_much else _FEW_TASKS)
-
-    def are_once(self, kind: Kind) -> bool:
-        if kind.name not in self._once:
-            names = kind.identity
-            self._once[kind.name] = self._is_much and are_once(
-                self.batch(kind).select(*names).unionByName(self.window(kind).select(*names)), names
-            )
-        return self._once[kind.name]
+    def spread(self, parts: int, tasks: int) -> DataFrame:
+        return self._spark.range(0, parts, 1, tasks if self._is_much else _FEW_TASKS)
 
     def kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         if name not in self._frames:

@@ -1,59 +1,56 @@
-"""Events opened: what stands before their bodies, and the bodies as columns. In step where events are as a serialiser
-writes them, which takes a sixth of the time; else by parsing them as one message."""
+"""Events opened: what stands before their bodies, and the bodies as columns."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final, Protocol, cast
+from collections.abc import Iterator
+from typing import Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import DecodeError
 
 from queuecore.proto.events_pb2 import Event
-from workers.spark.columns import Irregular, Parser, Table, as_kind, type_of
-from workers.spark.schemas import KINDS, OFFSET_SAMPLES, Kind
-from workers.spark.wire import Buffer, InStep, Spans
+from workers.spark.columns import Columns, type_of
+from workers.spark.schemas import KINDS, Kind
+from workers.spark.wire import LARGEST_BUFFER, PLACE, Buffer, InStep, Irregular, Spans
 
 _EVENT: Final = cast(Descriptor, Event.DESCRIPTOR)
-_parser = Parser(_EVENT, ("version", "at_ms", "service_id", *(kind.body for kind in KINDS)))
-_tables = {
-    kind.name: Table(type_of(_EVENT, kind.body), [kind.arrow.field(name) for name in kind.fields]) for kind in KINDS
-}
 _FIELDS: Final = {_EVENT.fields_by_name[kind.body].number: kind for kind in KINDS}
+_COLUMNS: Final = {
+    kind.name: Columns(type_of(_EVENT.fields_by_name[kind.body]), [kind.arrow.field(name) for name in kind.fields])
+    for kind in KINDS
+}
+# Longer than anything before the name of a service, with the length of that.
+_FIRST_BYTES: Final = 20
+_VERSION, _AT, _SERVICE = (
+    number << 3 | wire_type
+    for number, wire_type in (
+        (Event.VERSION_FIELD_NUMBER, 0),
+        (Event.AT_MS_FIELD_NUMBER, 0),
+        (Event.SERVICE_ID_FIELD_NUMBER, 2),
+    )
+)
 
 
-class Heads(Protocol):
-    """Of many events, one value for each."""
+class Heads:
+    """Of many events, one value for each. What stands before the bodies is the same of all that a service reports at
+    one time: protobuf parses each such head once."""
 
-    versions: pa.Array
-    at_ms: pa.Array
-    services: pa.Array
-
-    def kinds(self) -> Iterator[tuple[Kind, pa.Array]]:
-        """Those that are among the events, with the numbers of the events that are of it."""
-
-    def bodies(self, kind: Kind) -> list[pa.Array]:
-        """Columns of its fields."""
-
-
-def open_events(data: Sequence[bytes]) -> Heads:
-    """DecodeError where one of them is none, Irregular where one is not as our runtime writes it: now, or when `bodies`
-    are asked for."""
-    try:
-        return _InStep(data)
-    except Irregular:
-        return _Merged(data)
-
-
-class _InStep:
-    def __init__(self, data: Sequence[bytes]) -> None:
-        self._buffer = Buffer(data)
-        events = InStep(self._buffer, self._buffer.messages)
-        self.versions = events.number(Event.VERSION_FIELD_NUMBER)
-        self.at_ms = events.number(Event.AT_MS_FIELD_NUMBER)
-        services = events.span(Event.SERVICE_ID_FIELD_NUMBER)
-        fields, self._spans = events.one_of(list(_FIELDS))
-        events.check_end()
-        self.services = as_kind(pa.string(), self._buffer.cut(services)[0])
+    def __init__(self, events: pa.BinaryArray) -> None:
+        """Irregular where one is not as our runtime writes it: now, or when `bodies` are asked for."""
+        self._buffer = Buffer(events)
+        start, end = self._buffer.messages
+        bodies = pc.add(start, _head_lengths(events))
+        if len(events) and not pc.all(pc.less_equal(bodies, end)).as_py():
+            raise Irregular("an event is cut short")
+        heads = self._buffer.cut(Spans(start, bodies))[0].dictionary_encode()
+        parsed = list(map(_parse, heads.dictionary.to_pylist()))
+        self.versions = pa.array([head.version for head in parsed], pa.int64()).take(heads.indices)
+        self.at_ms = pa.array([head.at_ms for head in parsed], pa.int64()).take(heads.indices)
+        services = pa.array([head.service_id for head in parsed], pa.string()).dictionary_encode()
+        self.services = pa.DictionaryArray.from_arrays(services.indices.take(heads.indices), services.dictionary)
+        steps = InStep(self._buffer, Spans(bodies, end))
+        fields, self._spans = steps.one_of(list(_FIELDS))
+        steps.check_end()
         self._rows = {
             _FIELDS[number].name: pc.indices_nonzero(pc.equal(fields, number))
             for number in pc.unique(fields).to_pylist()
@@ -61,55 +58,44 @@ class _InStep:
         }
 
     def kinds(self) -> Iterator[tuple[Kind, pa.Array]]:
+        """Those that are among the events, with the numbers of the events that are of it."""
         for kind in KINDS:
             if kind.name in self._rows:
                 yield kind, self._rows[kind.name]
 
     def bodies(self, kind: Kind) -> list[pa.Array]:
-        rows = self._rows[kind.name]
-        spans = Spans(self._spans.start.take(rows), self._spans.end.take(rows))
-        if kind is OFFSET_SAMPLES:
-            try:
-                return _in_step(self._buffer, spans, kind)
-            except Irregular:
-                pass  # parsed as the others are
-        return _tables[kind.name].parse(self._buffer.cut(spans)[0].to_pylist())
+        """Columns of its fields."""
+        return _COLUMNS[kind.name].read(self._buffer, self._spans.take(self._rows[kind.name]))
 
 
-def _in_step(buffer: Buffer, spans: Spans, kind: Kind) -> list[pa.Array]:
-    """For a kind that has numbers and texts alone."""
-    messages, descriptor = InStep(buffer, spans), type_of(_EVENT, kind.body)
-    columns: dict[str, pa.Array] = {}
-    texts: dict[str, Spans] = {}
-    for field in sorted(map(descriptor.fields_by_name.__getitem__, kind.fields), key=lambda one: one.number):
-        if field.type == FieldDescriptor.TYPE_STRING:
-            texts[field.name] = messages.span(field.number)
-        else:
-            read = messages.number_or_null if field.has_presence else messages.number
-            columns[field.name] = read(field.number)
-    messages.check_end()
-    columns |= dict(zip(texts, buffer.cut(*texts.values()), strict=True))
-    return [as_kind(kind.arrow.field(name).type, columns[name]) for name in kind.fields]
+def _head_lengths(events: pa.BinaryArray) -> pa.Array:
+    firsts = pc.binary_slice(events, 0, _FIRST_BYTES).dictionary_encode()
+    return pa.array(list(map(_head_length, firsts.dictionary.to_pylist())), PLACE).take(firsts.indices)
 
 
-class _Merged:
-    def __init__(self, data: Sequence[bytes]) -> None:
-        self._heads = _parser.parse(data)
-        self._count = len(data)
-        self.versions = self._heads["version"].single(0)
-        self.at_ms = self._heads["at_ms"].single(0)
-        self.services = as_kind(pa.string(), self._heads["service_id"].single(b""))
+def _head_length(first: bytes) -> int:
+    """How many bytes the fields before the body have: two numbers and a text, each of which may be absent."""
+    place = 0
+    for key in (_VERSION, _AT, _SERVICE):
+        if first[place : place + 1] == bytes((key,)):
+            number, place = _varint(first, place + 1)
+            if key == _SERVICE:
+                place += number
+    return place
 
-    def kinds(self) -> Iterator[tuple[Kind, pa.Array]]:
-        """Irregular where an event is of two: the last would hold."""
-        found = {kind: self._heads[kind.body].lengths() for kind in KINDS if not self._heads[kind.body].are_none}
-        bodies = pa.repeat(pa.scalar(0, pa.int64()), self._count)
-        for lengths in found.values():
-            bodies = pc.add(bodies, lengths)
-        if pc.max(bodies).as_py() > 1:
-            raise Irregular("an event has two bodies")
-        for kind, lengths in found.items():
-            yield kind, pc.indices_nonzero(lengths)
 
-    def bodies(self, kind: Kind) -> list[pa.Array]:
-        return _tables[kind.name].parse(self._heads[kind.body].all_as_list())
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """The number at this place, or the largest that makes sense, and the place behind it."""
+    value = 0
+    for number, byte in enumerate(data[place:]):
+        value |= (byte & 0x7F) << 7 * number
+        if byte < 0x80:
+            return min(value, LARGEST_BUFFER), place + number + 1
+    raise Irregular("an event is cut short")
+
+
+def _parse(head: bytes) -> Event:
+    try:
+        return Event.FromString(head)
+    except DecodeError as error:
+        raise Irregular("a head is none") from error

@@ -29,6 +29,10 @@ def spelt(name: str, values: pa.Array) -> pa.Array:
     should be a tenant's is nobody's: who publishes a message must not make a whole sample unusable."""
     if (spell := _SPELLINGS.get(name)) is None:
         return values
+    if pa.types.is_dictionary(values.type):
+        # Two spellings of one id become one text.
+        found = spelt(name, values.dictionary).dictionary_encode()
+        return pa.DictionaryArray.from_arrays(found.indices.take(values.indices), found.dictionary)
     different = pc.unique(values)
     texts = different.to_pylist()
     told = [spell(text) for text in texts]

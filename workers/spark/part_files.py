@@ -4,11 +4,12 @@ import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workers.spark.parts import PLACE, read_parts
+from workers.spark.parts import read_parts
 from workers.spark.schemas import Kind
 from workers.spark.store import Stretch
 
@@ -28,18 +29,21 @@ class EventFiles:
         return bool(self.stretches)
 
 
+NO_FILES: Final = EventFiles(())
+
+
 def read_part_files(files: EventFiles, kind: Kind, columns: Collection[str], parts: Collection[int]) -> pa.Table:
     """Rows with these columns, the time and the place. What is stored and cannot be read is left out, with a line in
     the log: it must not stop what is new, and a batch can be staged again."""
-    wanted = list(dict.fromkeys(("at", *PLACE, *columns)))
+    wanted = list(dict.fromkeys(("at", *kind.place, *columns)))
     schema = pa.schema([kind.arrow.field(name) for name in wanted])
-    return pa.concat_tables([schema.empty_table(), *_tables(files, schema, parts)])
+    return pa.concat_tables([schema.empty_table(), *_tables(files, kind, schema, parts)])
 
 
-def _tables(files: EventFiles, schema: pa.Schema, parts: Collection[int]) -> Iterator[pa.Table]:
+def _tables(files: EventFiles, kind: Kind, schema: pa.Schema, parts: Collection[int]) -> Iterator[pa.Table]:
     for path in files.paths:
         try:
-            rows = read_parts(path, schema.names, parts).select(schema.names).cast(schema)
+            rows = read_parts(path, schema.names, parts, kind.place).select(schema.names).cast(schema)
         except (pa.ArrowException, OSError) as error:
             if not files.are_stored:
                 raise

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +39,7 @@ from workers.spark.sinks import Row, Sink
 from workers.spark.source import end_offsets
 from workers.spark.store import EventStore
 from workers.spark.summaries import SUMMARIES, WINDOW_S, make_all
+from workers.spark.waiting import NoExecutors, executors, is_over, no_worker
 
 logger = logging.getLogger(__name__)
 
@@ -122,12 +124,15 @@ def _run(spark: SparkSession, installation: Config, sink: "_Sink") -> RunSummary
             .start()
         )
         sink.query_id.set_result(query.id)
-        is_over = query.awaitTermination(timeout_s)
+        ended = is_over(query, partial(executors, spark), timeout_s)
+    except NoExecutors:
+        stop_session()
+        raise no_worker(installation) from None
     except (PySparkException, Py4JError, OSError) as error:
         cause = sink.error or error
         logger.debug("what Spark says of it", exc_info=error)
         raise PipelineFailed(f"the run ended early: {essence(cause)}") from cause
-    if not is_over:
+    if not ended:
         # Whatever it hangs on goes with its JVM.
         stop_session()
         raise PipelineFailed(

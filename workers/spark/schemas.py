@@ -1,7 +1,7 @@
 """The frames of the pipeline: one for each kind of event.
 
 Each kind has its fields under the names they have in `events.proto`. A kind is written down once, as an Arrow schema;
-what Spark needs follows from it.
+what Spark needs follows from it. Texts are the same in many events: each is there once, and events have its number.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,11 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+TEXT: Final = pa.dictionary(pa.int32(), pa.string())
+
 _AT = (
     pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
-    pa.field("service_id", pa.string(), nullable=False),
+    pa.field("service_id", TEXT, nullable=False),
 )
 _TENANTS = pa.list_(
     pa.struct(
@@ -37,7 +39,7 @@ def _longs(*names: str) -> list[pa.Field]:
 
 
 def _texts(*names: str) -> list[pa.Field]:
-    return [pa.field(name, pa.string(), nullable=False) for name in names]
+    return [pa.field(name, TEXT, nullable=False) for name in names]
 
 
 _PARTITION = pa.field("partition", pa.int32(), nullable=False)
@@ -45,23 +47,37 @@ _PARTITION = pa.field("partition", pa.int32(), nullable=False)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of event: the field of `Event` that holds it, and the columns of its frame. By `identity`, a few of
-    them, most events are told apart."""
+    """One kind of event: the field of `Event` that holds it, and the columns of its frame.
+
+    identity  a few of them, by which most events are told apart
+    place     two of them, a name and a partition's number, by which it is stored in parts; of few events none
+    """
 
     name: str
     body: str
     arrow: pa.Schema
     identity: tuple[str, ...]
+    place: tuple[str, ...] = ()
 
     @property
     def spark(self) -> StructType:
-        schema: StructType = from_arrow_schema(self.arrow)
+        schema: StructType = from_arrow_schema(pa.schema(map(as_text, self.arrow)))
         return schema
+
+    @property
+    def single(self) -> tuple[str, ...]:
+        """Columns that are no lists."""
+        return tuple(field.name for field in self.arrow if not pa.types.is_list(field.type))
 
     @property
     def fields(self) -> tuple[str, ...]:
         """Those of the event's body, in the order of the columns."""
         return tuple(self.arrow.names[len(_AT) :])
+
+
+def as_text(field: pa.Field) -> pa.Field:
+    """The field with the text itself, where it has a number for it."""
+    return field.with_type(pa.string()) if field.type == TEXT else field
 
 
 OFFSET_SAMPLES: Final = Kind(
@@ -78,6 +94,7 @@ OFFSET_SAMPLES: Final = Kind(
         ]
     ),
     ("at", "service_id", "queue_id", "partition"),
+    place=("queue_id", "partition"),
 )
 
 REQUEST_SAMPLES: Final = Kind(
@@ -117,6 +134,7 @@ CONSUMED_SAMPLES: Final = Kind(
         ]
     ),
     ("at", "service_id", "queue_id", "partition"),
+    place=("queue_id", "partition"),
 )
 
 SENT_SAMPLES: Final = Kind(
@@ -132,6 +150,7 @@ SENT_SAMPLES: Final = Kind(
         ]
     ),
     ("at", "service_id", "topic", "partition"),
+    place=("topic", "partition"),
 )
 
 KINDS: Final = (OFFSET_SAMPLES, REQUEST_SAMPLES, CONSUMED_SAMPLES, SENT_SAMPLES)

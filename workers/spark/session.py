@@ -84,11 +84,9 @@ def spark_session() -> SparkSession:
 
 
 def suit(spark: SparkSession, events: int) -> None:
-    """Set the session up for so many events: a few are done before code for them would be compiled, and want few tasks;
-    for many it pays, and each task has so few of them that they fit into memory."""
-    is_much = events >= MUCH
-    spark.conf.set("spark.sql.codegen.wholeStage", is_much)
-    spark.conf.set("spark.sql.shuffle.partitions", 8 if is_much else 2)
+    """Set the session up for so many events: a few want few tasks; of many, each task has so few that they fit into
+    memory."""
+    spark.conf.set("spark.sql.shuffle.partitions", 8 if events >= MUCH else 2)
 
 
 def stop_session() -> None:
@@ -127,6 +125,7 @@ def spark_settings(installation: Config) -> dict[str, str]:
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.adaptive.enabled": "false",
+        # What is many is summed up before it comes to Spark: the rest is done before code for it would be compiled.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
@@ -173,8 +172,15 @@ def _start(installation: Config) -> _Driver:
             _end(gateway)
         raise SparkUnavailable(
             f"Spark did not start with master {installation.spark_master}: {essence(error)}; "
-            f"{JAVA_REMEDY}, and check SPARK_MASTER"
+            f"{_remedy(installation.spark_master)}"
         ) from error
+
+
+def _remedy(master: str) -> str:
+    """Java is there. One that finds nobody at a cluster's address ends by itself, and has not said why."""
+    if master.startswith("local"):
+        return f"{JAVA_REMEDY}, and check SPARK_MASTER"
+    return "look whether a cluster's master runs there and takes applications, and check SPARK_MASTER"
 
 
 def _stop(driver: _Driver) -> None:

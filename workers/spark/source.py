@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Final, cast
 
@@ -26,21 +25,22 @@ from pyspark.sql.types import StructType
 
 from queueapi.runtime import open_provider
 from queuecore.errors import OffsetOutOfRange, UnknownTopic
-from queuecore.messages import Record
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.providers.base import Provider, QueueReader
+from queuecore.providers.base import DataReader, Provider, QueueReader
 from queuecore.topics import ProviderPartition
 from workers.spark.decoding import CLOCK_TOLERANCE, Period
 from workers.spark.options import KEPT_MS, STAGE, START, settings_from
+from workers.spark.raw import RawEvents, of_column, of_records, together
 from workers.spark.reports import Offsets
 from workers.spark.schemas import REPORT_ARROW, REPORT_SCHEMA
-from workers.spark.staging import RawEvents, Staging
+from workers.spark.staging import Staging
 
 logger = logging.getLogger(__name__)
 
 FORMAT: Final = "switchyard"
 # What is decoded at once: a column costs some calls, however many events it has.
-READ_RECORDS: Final = 20_000
+READ_RECORDS: Final = 100_000
+READ_BYTES: Final = 64 * 1024 * 1024
 # What a task reads: enough to be worth starting one, and so little that several share a large backlog.
 SMALLEST_TASK: Final = 50_000
 LARGEST_TASK: Final = 500_000
@@ -49,9 +49,6 @@ BATCH_EVENTS: Final = 20_000_000
 
 # A backlog is shared by so many, until each has the most that a task may have.
 _TASKS: Final = 8
-
-_offset = itemgetter(0)
-_data = itemgetter(2)
 
 
 class MetricsSource(DataSource):
@@ -124,8 +121,7 @@ class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Its events as they are stored."""
         with closing(_open(self._options)) as provider, closing(provider.reader()) as reader:
             for one in task.ranges:
-                for records in _gathered(_records(provider, reader, one)):
-                    yield RawEvents(one.partition, list(map(_offset, records)), list(map(_data, records)))
+                yield from _gathered(_raw(provider, reader, one))
 
     def _known(self) -> Offsets:
         known: Offsets = json.loads(self._options.get(START, "{}"))
@@ -181,32 +177,44 @@ def _tasks(pieces: Iterable[MetricsRange], size: int) -> Iterator[MetricsTask]:
         yield MetricsTask(tuple(gathered))
 
 
-def _records(provider: Provider, reader: QueueReader, metrics: MetricsRange) -> Iterator[list[Record]]:
+def _raw(provider: Provider, reader: QueueReader, metrics: MetricsRange) -> Iterator[RawEvents]:
     place = ProviderPartition(METRICS_TOPIC, metrics.partition)
     position = metrics.start
     while position < metrics.end:
         try:
-            records = reader.read(place, position, min(READ_RECORDS, metrics.end - position))
+            found = _read(reader, place, position)
         except OffsetOutOfRange as error:
             position = _beyond_gap(provider, place, position, error)
             continue
-        if not records:
+        if found is None:
             return
-        position = records[-1].offset + 1
-        # Offsets may be missing, so that the last ones read are another task's.
-        yield records if position <= metrics.end else [one for one in records if one.offset < metrics.end]
+        # A provider gives what it has together: some of it may be another task's.
+        wanted = found.between(position, metrics.end)
+        if len(wanted.offsets):
+            yield wanted
+        position = found.offsets[-1].as_py() + 1
 
 
-def _gathered(parts: Iterable[list[Record]]) -> Iterator[list[Record]]:
-    """As many records together as are decoded at once: a provider may give fewer than it is asked for."""
-    gathered: list[Record] = []
-    for records in parts:
-        gathered += records
-        if len(gathered) >= READ_RECORDS:
-            yield gathered
-            gathered = []
+def _read(reader: QueueReader, place: ProviderPartition, position: int) -> RawEvents | None:
+    """Some events from there on, without an object for each where the provider can do so; None at the end."""
+    if isinstance(reader, DataReader):
+        column = reader.read_data(place, position)
+        return None if column is None else of_column(place.partition, column)
+    records = reader.read(place, position, READ_RECORDS)
+    return of_records(place.partition, records) if records else None
+
+
+def _gathered(parts: Iterable[RawEvents]) -> Iterator[RawEvents]:
+    """As many together as are decoded at once: a provider may give fewer than that."""
+    gathered, events, size = list[RawEvents](), 0, 0
+    for part in parts:
+        if gathered and (events >= READ_RECORDS or size + part.size > READ_BYTES):
+            yield together(gathered)
+            gathered, events, size = [], 0, 0
+        gathered.append(part)
+        events, size = events + len(part.offsets), size + part.size
     if gathered:
-        yield gathered
+        yield together(gathered)
 
 
 def _beyond_gap(provider: Provider, place: ProviderPartition, position: int, error: OffsetOutOfRange) -> int:

@@ -4,14 +4,10 @@ The files are the batch's cache. Spark reads them back column by column for each
 every event through the JVM as a row, and they are stored anyway.
 """
 
-import gc
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,20 +15,13 @@ import pyarrow.compute as pc
 
 from queuecore.metrics import METRICS_TOPIC
 from workers.spark.decoding import Period, decode
+from workers.spark.raw import RawEvents
 from workers.spark.reports import Offsets, Report, StagedFile
 from workers.spark.schemas import KINDS_BY_NAME
 from workers.spark.writing import EventWriter
 
 _MINUTE_US = 60_000_000
 _DAY_US = 86_400_000_000
-
-
-class RawEvents(NamedTuple):
-    """Events of one partition as they are stored, in their order."""
-
-    partition: int
-    offsets: list[int]
-    data: list[bytes]
 
 
 @dataclass(frozen=True)
@@ -47,10 +36,6 @@ class Staging:
     def stage(self, batches: Iterable[RawEvents]) -> Report:
         """Decode raw events. A task that is tried again, perhaps while its first attempt still writes, writes other
         files; those that no report names go with the folder."""
-        with _collecting_later():
-            return self._stage(batches)
-
-    def _stage(self, batches: Iterable[RawEvents]) -> Report:
         report = Report()
         files = _Files(self.folder)
         minutes: dict[str, set[int]] = {}
@@ -70,26 +55,13 @@ class Staging:
     def _fresh(self, batch: RawEvents, report: Report) -> RawEvents:
         """The events that are in no summary yet; the report is told how far they go."""
         partition = str(batch.partition)
-        report.reached(partition, batch.offsets[-1] + 1)
-        first = bisect_left(batch.offsets, self.positions.get(partition, 0))
-        return RawEvents(batch.partition, batch.offsets[first:], batch.data[first:]) if first else batch
-
-
-@contextmanager
-def _collecting_later() -> Iterator[None]:
-    """The collector would look through the events again and again as they become more, and find that none can go: that
-    takes as long as decoding them. They have no cycles, and go with their batch."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+        end = batch.offsets[-1].as_py() + 1
+        report.reached(partition, end)
+        return batch.between(self.positions.get(partition, 0), end)
 
 
 def _place(batch: RawEvents, index: int) -> str:
-    return f"{METRICS_TOPIC}[{batch.partition}] offset {batch.offsets[index]}"
+    return f"{METRICS_TOPIC}[{batch.partition}] offset {batch.offsets[index].as_py()}"
 
 
 class _Files:
@@ -123,7 +95,7 @@ class _File:
     def __init__(self, folder: Path, kind: str, day: str) -> None:
         self._kind, self._day = kind, day
         self._name = f"{kind}-{day}-{uuid4().hex}.parquet"
-        self._writer = EventWriter(folder / self._name, KINDS_BY_NAME[kind].arrow)
+        self._writer = EventWriter(folder / self._name, KINDS_BY_NAME[kind])
         self._oldest_us, self._newest_us = 1 << 62, 0
 
     def add(self, table: pa.Table) -> None:

@@ -33,12 +33,15 @@ from workers.spark.transforms.lag import LagFiles, current_lag, lag, lag_history
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
+from workers.spark.transforms.samples import SampleFiles
 from workers.spark.transforms.usage import tenant_usage
 
 # How far transforms look back.
 WINDOW_S: Final = 600
 # Of a batch of a longer time the present is judged by its end.
 _LONG_S: Final = 3 * WINDOW_S
+# Each task opens all files. Samples of offsets are so many that a task has but one part of them; reports are not.
+_REPORT_TASKS: Final = 8
 _HEAT_EVERY: Final = timedelta(minutes=1)
 
 Make = Callable[[Frames, Config], DataFrame]
@@ -87,25 +90,25 @@ def _lag(frames: Frames, installation: Config) -> DataFrame:
     def make() -> DataFrame:
         minutes = frames.minutes(OFFSET_SAMPLES)
         extent = Extent(since_us=minutes.start * 60_000_000, is_long=len(minutes) * 60 > _LONG_S)
-        return lag(frames.spread(PARTS), _lag_files(frames), _lag_options(installation), extent)
+        return lag(frames.spread(PARTS, PARTS), _lag_files(frames), _lag_options(installation), extent)
 
     return frames.kept("lag", make)
 
 
 def _request_current(frames: Frames, _: Config) -> DataFrame:
-    return request_current(*_both(frames, REQUEST_SAMPLES), is_once=frames.are_once(REQUEST_SAMPLES))
+    return request_current(frames.batch(REQUEST_SAMPLES), frames.window(REQUEST_SAMPLES))
 
 
 def _request_minutes(frames: Frames, _: Config) -> DataFrame:
-    return request_minutes(*_both(frames, REQUEST_SAMPLES), is_once=frames.are_once(REQUEST_SAMPLES))
+    return request_minutes(frames.batch(REQUEST_SAMPLES), frames.window(REQUEST_SAMPLES))
 
 
 def _processing_minutes(frames: Frames, _: Config) -> DataFrame:
-    return processing_minutes(*_both(frames, CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
+    return processing_minutes(_reports(frames), _with_window(frames, CONSUMED_SAMPLES))
 
 
 def _letter_trend(frames: Frames, _: Config) -> DataFrame:
-    return letter_trend(frames.batch(CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
+    return letter_trend(_reports(frames), SampleFiles(frames.batch_files(CONSUMED_SAMPLES)))
 
 
 def _partition_heat(frames: Frames, installation: Config) -> DataFrame:
@@ -118,19 +121,22 @@ def _queue_skew(frames: Frames, installation: Config) -> DataFrame:
 
 def _heat_counts(frames: Frames) -> DataFrame:
     def make() -> DataFrame:
-        return heat_counts(*_both(frames, CONSUMED_SAMPLES), is_once=frames.are_once(CONSUMED_SAMPLES))
+        return heat_counts(_reports(frames), _with_window(frames, CONSUMED_SAMPLES))
 
     return frames.kept("heat", make)
 
 
 def _tenant_usage(frames: Frames, _: Config) -> DataFrame:
-    consumed, sent = frames.batch(CONSUMED_SAMPLES), frames.batch(SENT_SAMPLES)
-    is_once = frames.are_once(CONSUMED_SAMPLES) and frames.are_once(SENT_SAMPLES)
-    return tenant_usage(consumed, sent, named_letter_topics(), is_once=is_once)
+    consumed, sent = (SampleFiles(frames.batch_files(kind)) for kind in (CONSUMED_SAMPLES, SENT_SAMPLES))
+    return tenant_usage(_reports(frames), consumed, sent, named_letter_topics())
 
 
-def _both(frames: Frames, kind: Kind) -> tuple[DataFrame, DataFrame]:
-    return frames.batch(kind), frames.window(kind)
+def _reports(frames: Frames) -> DataFrame:
+    return frames.spread(PARTS, _REPORT_TASKS)
+
+
+def _with_window(frames: Frames, kind: Kind) -> SampleFiles:
+    return SampleFiles(frames.batch_files(kind), frames.window_files(kind))
 
 
 def _lag_files(frames: Frames) -> LagFiles:

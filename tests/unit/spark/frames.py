@@ -1,6 +1,6 @@
 """Small frames of samples, one row for each, with only what matters spelt out."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from queuecore.metrics import PROCESSING_BOUNDS_MS
 from queuecore.requests import LAG_BOUNDS_MS
+from workers.spark.part_files import EventFiles
+from workers.spark.schemas import Kind
 
 START = datetime(2026, 1, 2, 3, 4, 0, tzinfo=UTC)
 QUEUE = "11111111-1111-1111-1111-111111111111"
@@ -25,16 +27,6 @@ _CONSUMED_COUNTS = (
     *("interval_ms", "polled", "polled_bytes", "packs", "commits", "succeeded", "failed", "timed_out", "retried"),
     *("handled", "dead_lettered", "dropped"),
 )
-_TENANTS = pa.list_(
-    pa.struct(
-        [("tenant_id", pa.string()), *((name, pa.int64()) for name in ("messages", "bytes", "errors", "dead_letters"))]
-    )
-)
-_ENTITIES = pa.list_(
-    pa.struct([("key", pa.binary()), ("is_uuid", pa.bool_()), ("tenant_id", pa.string()), ("messages", pa.int64())])
-)
-_LETTERS = pa.list_(pa.struct([("fingerprint", pa.string()), ("tenant_id", pa.string()), ("letters", pa.int64())]))
-
 OFFSETS = pa.schema(
     [
         *_AT,
@@ -55,31 +47,7 @@ REQUESTS = pa.schema(
         ("lag_total_ms", pa.float64()),
     ]
 )
-CONSUMED = pa.schema(
-    [
-        *_AT,
-        ("queue_id", pa.string()),
-        ("partition", pa.int32()),
-        ("topic", pa.string()),
-        ("group", pa.string()),
-        *((name, pa.int64()) for name in _CONSUMED_COUNTS),
-        ("processing_bounds_ms", pa.list_(pa.float64())),
-        ("processing_buckets", pa.list_(pa.int64())),
-        ("processing_total_ms", pa.float64()),
-        ("tenants", _TENANTS),
-        ("entities", _ENTITIES),
-        ("letters", _LETTERS),
-    ]
-)
-SENT = pa.schema(
-    [
-        *_AT,
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        *((name, pa.int64()) for name in ("interval_ms", "sent", "sent_bytes", "failed")),
-        ("tenants", _TENANTS),
-    ]
-)
+Files = Callable[[Kind, Iterable[Row]], EventFiles]
 
 
 def frame(spark: SparkSession, schema: pa.Schema, rows: Iterable[Row]) -> DataFrame:

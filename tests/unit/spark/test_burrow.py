@@ -173,6 +173,19 @@ DECISIONS = (
         story=(Phase(KEEPS_UP, 40, produced=100), Phase(SLOW, 16, produced=10, handled=3, back=500)),
     ),
     Decision(
+        "who went back longer ago than the window is judged by what it does since",
+        among(REWIND),
+        among(OK, WARN),
+        lambda facts: not has_rewound([one for one in facts.ring if one.at_s >= facts.story.now_s - OPTIONS.window_s]),
+        story=(
+            Phase(KEEPS_UP, 8, produced=100),
+            Phase(SLOW, 4, produced=10, handled=3, back=500),
+            Phase(GONE, 110, produced=10),
+            Phase(SLOW, 20, produced=10, handled=3),
+        ),
+        commit_steps=4,
+    ),
+    Decision(
         "a few seconds behind is nothing to warn of, nor is it right after having caught up",
         among(WARN),
         among(OK),

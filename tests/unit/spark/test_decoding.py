@@ -1,10 +1,12 @@
 """Events become tables; whatever else arrives does no harm."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,13 +22,19 @@ from queuecore.proto.events_pb2 import (
     TenantShare,
 )
 from workers.spark.checks import LARGEST
-from workers.spark.decoding import Period, decode
+from workers.spark.decoding import Decoded, Period
+from workers.spark.decoding import decode as decode_column
+from workers.spark.schemas import KINDS
 
 QUEUE = "784f394c-42b6-435a-983c-b7beff2784f9"
 TENANT = "0e4b9a58-4a2c-4f59-9a7c-0a9a3c1f6a11"
 AT_MS = 1_700_000_000_123
 AT = datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC)
 ALWAYS = Period(1, AT_MS + 1_000)
+
+
+def decode(data: Sequence[bytes], period: Period) -> Decoded:
+    return decode_column(pa.array(data, pa.binary()), period)
 
 
 def event(at_ms: int = AT_MS, version: int = 1, service_id: str = "s", **changes: Any) -> bytes:
@@ -229,6 +237,29 @@ def test_many_events_are_decoded_as_each_of_them_alone(data: list[bytes]) -> Non
         rows = [row for one in alone if kind in one.tables for row in one.tables[kind].to_pylist()]
         assert together.tables[kind].to_pylist() == rows
     assert sum(together.unusable.values()) == sum(sum(one.unusable.values()) for one in alone)
+
+
+@given(st.lists(_events, max_size=5))
+def test_rows_have_what_protobuf_reads(data: list[bytes]) -> None:
+    found = [row for table in decode(data, ALWAYS).tables.values() for row in table.to_pylist()]
+    parsed = [Event.FromString(one) for one in data]
+    bodies = [event for kind in KINDS for event in parsed if event.HasField(kind.body)]
+    for row, one in zip(found, bodies, strict=True):
+        body = getattr(one, one.WhichOneof("body"))
+        assert (row.pop("at"), row.pop("service_id")) == (AT, one.service_id)
+        assert row == {name: _as_stored(body, name) for name in row}
+
+
+def _as_stored(message: Any, name: str) -> Any:
+    field = message.DESCRIPTOR.fields_by_name[name]
+    value = getattr(message, name)
+    if field.message_type is not None:
+        return [{part.name: _as_stored(one, part.name) for part in one.DESCRIPTOR.fields} for one in value]
+    if name == "tenant_id":
+        return {TENANT.upper(): TENANT, "acme": ""}.get(value, value)
+    if field.is_repeated:
+        return list(value)
+    return None if field.has_presence and not message.HasField(name) else value
 
 
 def test_an_event_alone_is_what_protobuf_says() -> None:

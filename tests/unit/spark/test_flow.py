@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from queueapi.models import (
@@ -19,12 +19,12 @@ from queueapi.models import (
     Tenant,
 )
 from queuecore.hashing import partition_of
+from queuecore.metrics import PROCESSING_BOUNDS_MS
 from tests.unit.spark.frames import (
-    CONSUMED,
     QUEUE,
     REQUESTS,
-    SENT,
     START,
+    Files,
     Row,
     at,
     buckets,
@@ -36,13 +36,15 @@ from tests.unit.spark.frames import (
     sent,
     tenant,
 )
-from workers.spark.schemas import CONSUMED_SAMPLES, KINDS, Kind
+from workers.spark.part_files import NO_FILES
+from workers.spark.parts import PARTS
+from workers.spark.schemas import CONSUMED_SAMPLES, KINDS, SENT_SAMPLES, Kind
 from workers.spark.summaries import named_letter_topics
 from workers.spark.transforms.buckets import percentile
 from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
-from workers.spark.transforms.minutes import are_once
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
+from workers.spark.transforms.samples import SampleFiles, read_once
 from workers.spark.transforms.usage import tenant_usage
 from workers.spark.transforms.what_if import skew, what_if
 
@@ -104,23 +106,27 @@ class TestRequests:
 
 
 class TestProcessing:
-    def test_by_the_minute(self, spark: SparkSession) -> None:
+    def test_by_the_minute(self, parts: DataFrame, files: Files) -> None:
         window = [consumed(0, [1.5], handled=10, retried=1), consumed(5, handled=1, partition=1)]
         batch = [consumed(30, [1.5, 1.5, 70.0], handled=30, failed=2, dead_lettered=1, polled=33, polled_bytes=3300)]
-        (row,) = rows(processing_minutes(frame(spark, CONSUMED, [*batch, *batch]), frame(spark, CONSUMED, window)))
+        (row,) = rows(
+            processing_minutes(
+                parts, SampleFiles(files(CONSUMED_SAMPLES, [*batch, *batch]), files(CONSUMED_SAMPLES, window))
+            )
+        )
         assert set(row) == columns(ProcessingMinute)
         assert (row["queue_id"], row["at"]) == (QUEUE, START)
         assert (row["handled"], row["failed"], row["retried"], row["dead_lettered"]) == (41, 2, 1, 1)
         assert (row["p50_ms"], row["p99_ms"]) == (pytest.approx(1 + 2 / 3), pytest.approx(98.0))
         assert sum(row["buckets"]) == 4
 
-    def test_letters_by_error_and_hour(self, spark: SparkSession) -> None:
+    def test_letters_by_error_and_hour(self, parts: DataFrame, files: Files) -> None:
         def letters(*counts: tuple[str, int]) -> list[Row]:
             return [{"fingerprint": name, "tenant_id": ACME, "letters": number} for name, number in counts]
 
         first = consumed(0, letters=letters(("f1", 2), ("f2", 1)))
         samples = [first, first, consumed(10, letters=letters(("f1", 3))), consumed(3600, letters=letters(("f1", 1)))]
-        found = rows(letter_trend(frame(spark, CONSUMED, samples)))
+        found = rows(letter_trend(parts, SampleFiles(files(CONSUMED_SAMPLES, samples))))
         assert set(found[0]) == columns(DeadLetterTrend)
         hour = START.replace(minute=0)
         assert {(row["fingerprint"], (row["at"] - hour).seconds, row["letters"]) for row in found} == {
@@ -128,13 +134,20 @@ class TestProcessing:
         }  # fmt: skip
 
 
-def test_usage_by_tenant_and_day(spark: SparkSession) -> None:
+def test_usage_by_tenant_and_day(parts: DataFrame, files: Files) -> None:
     """To be added to what is known. What names no tenant is nobody's."""
     twice = consumed(0, tenants=[tenant(ACME, 10, 1000, errors=1, dead_letters=1), tenant("", 99), tenant("other", 99)])
     handled = [twice, twice, consumed(86_400, tenants=[tenant(ACME.upper(), 1, 1)])]
     letters = [sent(0, topic=topic, tenants=[tenant(ACME, 1, 99)]) for topic in ("tb_main.dlq", "graveyard")]
     stored = [sent(0, tenants=[tenant(ACME, 12, 1200), tenant(BOLT, 3, 30)]), *letters]
-    found = rows(tenant_usage(frame(spark, CONSUMED, handled), frame(spark, SENT, stored), {"graveyard"}))
+    found = rows(
+        tenant_usage(
+            parts,
+            SampleFiles(files(CONSUMED_SAMPLES, handled)),
+            SampleFiles(files(SENT_SAMPLES, stored)),
+            {"graveyard"},
+        )
+    )
     figures = ("sent", "sent_bytes", "handled", "handled_bytes", "errors", "dead_letters")
     assert {(row["tenant_id"], row["day"].day): tuple(row[name] for name in figures) for row in found} == {
         (ACME, 2): (12, 1200, 10, 1000, 1, 1),
@@ -165,10 +178,10 @@ class TestHeat:
         elsewhere = consumed(30, polled=500, queue_id=BOLT)
         return [busy, busy], [calm, elsewhere]
 
-    def test_partitions(self, spark: SparkSession) -> None:
+    def test_partitions(self, parts: DataFrame, files: Files) -> None:
         batch, window = self.samples()
         options = HeatOptions(partitions={QUEUE: 4}, named=2)
-        counts = heat_counts(frame(spark, CONSUMED, batch), frame(spark, CONSUMED, window))
+        counts = heat_counts(parts, SampleFiles(files(CONSUMED_SAMPLES, batch), files(CONSUMED_SAMPLES, window)))
         found = {row["partition"]: row for row in rows(partition_heat(counts, options))}
         assert set(found) == {0, 1}, "of the other queue the batch tells nothing"
         hot = found[0]
@@ -181,9 +194,11 @@ class TestHeat:
         assert hot["tenants"] == [{"tenant_id": ACME, "messages": 2500}, {"tenant_id": BOLT, "messages": 500}]
         assert (found[1]["is_hot"], found[1]["as_of"], hot["as_of"]) == (False, at(60), at(60))
 
-    def test_skew(self, spark: SparkSession) -> None:
+    def test_skew(self, parts: DataFrame, files: Files) -> None:
         batch, window = self.samples()
-        (row,) = rows(queue_skew(heat_counts(frame(spark, CONSUMED, batch), frame(spark, CONSUMED, window))))
+        (row,) = rows(
+            queue_skew(heat_counts(parts, SampleFiles(files(CONSUMED_SAMPLES, batch), files(CONSUMED_SAMPLES, window))))
+        )
         assert set(row) == columns(QueueSkew)
         assert (row["queue_id"], row["skew"]) == (QUEUE, pytest.approx(2 * 3000 / 3500))
         assert (row["entities_seen"], row["as_of"]) == (3, at(60))
@@ -220,17 +235,45 @@ def test_buckets_of_the_tests_are_those_of_the_runtime() -> None:
     assert buckets((10, 20), [10, 11, 21, 1]) == [2, 1, 1], "a bound belongs to its bucket"
 
 
-def test_whether_a_sample_is_there_twice(spark: SparkSession) -> None:
-    """Where none is, what is made of them is the same whether one says so or not."""
-    names = CONSUMED_SAMPLES.identity
-    samples = [consumed(second, [1.5], handled=1, polled=9, partition=number) for second in (0, 7) for number in (0, 1)]
-    apart, nothing = frame(spark, CONSUMED, samples), frame(spark, CONSUMED, [])
-    assert are_once(apart, names)
-    assert not are_once(frame(spark, CONSUMED, [*samples, samples[2]]), names)
-    assert rows(processing_minutes(apart, nothing, is_once=True)) == rows(processing_minutes(apart, nothing))
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_what_tells_events_apart_are_columns_of_theirs(kind: Kind) -> None:
     assert set(kind.identity) < set(kind.arrow.names)
     assert not any(pa.types.is_list(kind.arrow.field(name).type) for name in kind.identity)
+
+
+class TestOnce:
+    def test_what_was_delivered_twice(self, files: Files) -> None:
+        """Alike in all that is no list; and what the batch has is new, though the window has it too."""
+        first, second = consumed(0, handled=1), consumed(0, handled=1, group="another")
+        batch, window = files(CONSUMED_SAMPLES, [first, second, first]), files(CONSUMED_SAMPLES, [first, consumed(5)])
+        found = read_once(SampleFiles(batch, window), CONSUMED_SAMPLES, ["handled"], range(PARTS))
+        told = zip(*(found[name].to_pylist() for name in ("at", "group", "handled", "is_new")), strict=True)
+        assert sorted(told) == [
+            (at(0), "another", 1, True),
+            (at(0), "main-consumer-0", 1, True),
+            (at(5), "main-consumer-0", 0, False),
+        ]
+
+    def test_of_what_is_there_once_little_is_read(self, files: Files) -> None:
+        samples = files(CONSUMED_SAMPLES, [consumed(0), consumed(1)])
+        found = read_once(SampleFiles(samples), CONSUMED_SAMPLES, ["handled"], range(PARTS))
+        assert set(found.column_names) == {*CONSUMED_SAMPLES.identity, "handled", "is_new"}
+
+    def test_nothing(self, parts: DataFrame) -> None:
+        nothing = SampleFiles(NO_FILES)
+        assert rows(processing_minutes(parts, nothing)) == []
+        assert rows(letter_trend(parts, nothing)) == []
+        assert rows(tenant_usage(parts, nothing, nothing)) == []
+        assert rows(partition_heat(heat_counts(parts, nothing))) == []
+
+
+def test_other_versions_bounds_are_left_out(parts: DataFrame, files: Files) -> None:
+    others = [
+        consumed(0, handled=1, processing_bounds_ms=[1.0], processing_buckets=[5, 5]),
+        consumed(1, handled=1, processing_bounds_ms=[], processing_buckets=[]),
+        consumed(2, handled=1, processing_bounds_ms=[bound + 1 for bound in PROCESSING_BOUNDS_MS]),
+    ]
+    (row,) = rows(processing_minutes(parts, SampleFiles(files(CONSUMED_SAMPLES, others))))
+    assert (row["handled"], sum(row["buckets"]), row["p50_ms"]) == (3, 0, None)
+    (row,) = rows(processing_minutes(parts, SampleFiles(files(CONSUMED_SAMPLES, [*others, consumed(3, [1.5])]))))
+    assert (row["handled"], sum(row["buckets"]), row["p50_ms"]) == (3, 1, 1.5)

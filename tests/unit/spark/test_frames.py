@@ -87,16 +87,3 @@ def test_what_several_summaries_share_is_made_once_and_released(
     assert shared.is_cached
     frames.release()
     assert not shared.is_cached
-
-
-def test_of_a_day_it_is_known_whether_an_event_is_there_twice(spark: SparkSession, store: EventStore) -> None:
-    day = Stretch(NOON_MS, NOON_MS + HOUR_MS)
-    keep(store, "log.q.0", NOON_MS - 2_000, NOON_MS, NOON_MS + 1_000)
-    assert StoredFrames(spark, store, day, window_s=600).are_once(OFFSET_SAMPLES)
-    keep(store, "log.q.1", NOON_MS)
-    assert not StoredFrames(spark, store, day, window_s=600).are_once(OFFSET_SAMPLES)
-
-
-def test_of_a_small_batch_nobody_looks(spark: SparkSession, store: EventStore, tmp_path: Path) -> None:
-    frames = BatchFrames(spark, store, tmp_path, stage(tmp_path, NOON_MS), window_s=600)
-    assert not frames.are_once(OFFSET_SAMPLES)

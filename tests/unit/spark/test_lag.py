@@ -2,20 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from queueapi.models import LagCurrent, LagMinute
-from tests.unit.spark.frames import QUEUE, START, Row, at, consumed, offsets, rows
-from workers.spark.part_files import EventFiles
-from workers.spark.parts import PARTS
-from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES, Kind
+from tests.unit.spark.frames import QUEUE, START, Files, Row, at, consumed, offsets, rows
+from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES
 from workers.spark.transforms.lag import LagFiles, current_lag, lag, lag_history
 from workers.spark.transforms.options import Extent
 
@@ -30,17 +24,12 @@ def columns(model: type[Any], *without: str) -> set[str]:
 
 
 @pytest.fixture
-def known(spark: SparkSession, tmp_path: Path) -> Known:
+def known(parts: DataFrame, files: Files) -> Known:
     """What is known of lag where there are files of these rows."""
-
-    def files(kind: Kind, found: Iterable[Row]) -> EventFiles:
-        path = tmp_path / f"{uuid4().hex}.parquet"
-        pq.write_table(pa.Table.from_pylist(list(found), kind.arrow), path)
-        return EventFiles((str(path),))
 
     def of(samples: Iterable[Row], window: Iterable[Row] = (), work: Iterable[Row] = (), **more: Any) -> DataFrame:
         told = LagFiles(files(OFFSET_SAMPLES, samples), files(OFFSET_SAMPLES, window), (files(CONSUMED_SAMPLES, work),))
-        return lag(spark.range(0, PARTS, 1, 2), told, **more)
+        return lag(parts, told, **more)
 
     return of
 

@@ -1,6 +1,7 @@
 """Samples by parts: each is read with its part, once, however its file was written."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -8,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.unit.spark.frames import consumed, offsets
-from workers.spark.part_files import EventFiles, read_part_files
+from tests.unit.spark.frames import Row, consumed, offsets, sent
+from workers.spark.part_files import NO_FILES, EventFiles, read_part_files
 from workers.spark.parts import PARTS, parts_of
-from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES
+from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES, SENT_SAMPLES, Kind
 from workers.spark.store import Stretch
 from workers.spark.writing import GROUP_ROWS, EventWriter
 
@@ -29,7 +30,7 @@ def table(count: int) -> pa.Table:
 
 
 def write(path: Path, *tables: pa.Table) -> EventFiles:
-    writer = EventWriter(path, OFFSET_SAMPLES.arrow)
+    writer = EventWriter(path, OFFSET_SAMPLES)
     for one in tables:
         writer.add(one)
     writer.close()
@@ -47,7 +48,7 @@ def test_all_parts_together_are_the_file(tmp_path: Path, sizes: tuple[int, ...])
     parts = [read_part_files(files, OFFSET_SAMPLES, ["end_offset"], {part}) for part in range(PARTS)]
     assert places(pa.concat_tables(parts)) == places(pa.concat_tables(tables))
     for number, part in enumerate(parts):
-        assert set(parts_of(part).to_pylist()) <= {number}
+        assert set(parts_of(part, OFFSET_SAMPLES.place).to_pylist()) <= {number}
 
 
 def test_a_large_file_is_read_by_groups_of_rows_that_have_one_part_each(tmp_path: Path) -> None:
@@ -55,11 +56,13 @@ def test_a_large_file_is_read_by_groups_of_rows_that_have_one_part_each(tmp_path
     with pq.ParquetFile(files.paths[0]) as file:
         groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
     assert len(groups) > 1
-    assert all(len(set(parts_of(group).to_pylist())) == 1 for group in groups)
+    assert all(len(set(parts_of(group, OFFSET_SAMPLES.place).to_pylist())) == 1 for group in groups)
 
 
 def test_neighbours_are_together_and_a_large_queue_is_not() -> None:
-    parts = parts_of(pa.table({"queue_id": ["q"] * 640, "partition": list(range(640))})).to_pylist()
+    parts = parts_of(
+        pa.table({"queue_id": ["q"] * 640, "partition": list(range(640))}), OFFSET_SAMPLES.place
+    ).to_pylist()
     assert len(set(parts[:16])) == 1
     assert set(parts) == set(range(PARTS))
 
@@ -87,15 +90,22 @@ def test_what_is_stored_and_came_to_harm_is_left_out_and_told(tmp_path: Path, ca
         read_part_files(EventFiles(paths), OFFSET_SAMPLES, (), range(PARTS))
 
 
-def test_other_kinds_are_not_stored_by_parts_and_read_so_all_the_same(tmp_path: Path) -> None:
-    rows = [consumed(number, partition=number, commits=number) for number in range(100)]
-    writer = EventWriter(path := tmp_path / "one.parquet", CONSUMED_SAMPLES.arrow)
-    writer.add(pa.Table.from_pylist(rows, CONSUMED_SAMPLES.arrow))
+@pytest.mark.parametrize(
+    ("kind", "make"), [(CONSUMED_SAMPLES, consumed), (SENT_SAMPLES, sent)], ids=["consumed", "sent"]
+)
+@pytest.mark.parametrize("count", [100, 80_000])
+def test_reports_are_read_by_parts_however_they_are_stored(
+    tmp_path: Path, kind: Kind, make: Callable[..., Row], count: int
+) -> None:
+    some = pa.Table.from_pylist([make(number, partition=number) for number in range(100)], kind.arrow)
+    writer = EventWriter(path := tmp_path / "one.parquet", kind)
+    writer.add(pa.concat_tables([some] * (count // 100)))
     writer.close()
-    files = EventFiles((str(path),))
-    found = [read_part_files(files, CONSUMED_SAMPLES, ["commits"], {part}) for part in range(PARTS)]
-    assert sorted(pa.concat_tables(found)["commits"].to_pylist()) == list(range(100))
+    with pq.ParquetFile(path) as file:
+        assert (file.num_row_groups > 1) == (count > 100)
+    found = [read_part_files(EventFiles((str(path),)), kind, (), {part}) for part in range(PARTS)]
+    assert sorted(pa.concat_tables(found)["partition"].to_pylist()) == sorted(list(range(100)) * (count // 100))
 
 
 def test_no_files() -> None:
-    assert read_part_files(EventFiles(()), OFFSET_SAMPLES, ["topic"], {0}).num_rows == 0
+    assert read_part_files(NO_FILES, OFFSET_SAMPLES, ["topic"], {0}).num_rows == 0

@@ -62,7 +62,7 @@ def reader(log: Log) -> MetricsStreamReader:
 def ends(reader: MetricsStreamReader, *ranges: MetricsRange) -> list[int]:
     """The end offset in each event: which ones these are."""
     data = (one for batch in reader.raw(MetricsTask(ranges)) for one in batch.data)
-    return [Event.FromString(one).offset_sample.end_offset for one in data]
+    return [Event.FromString(one.as_py()).offset_sample.end_offset for one in data]
 
 
 def test_before_the_first_event_there_is_nothing(reader: MetricsStreamReader) -> None:

@@ -15,9 +15,10 @@ from tests.unit.spark.test_decoding import event
 from workers.spark import compaction, writing
 from workers.spark.compaction import compact, settle_compaction
 from workers.spark.decoding import Period
+from workers.spark.raw import RawEvents
 from workers.spark.reports import Report, together
 from workers.spark.schemas import KINDS
-from workers.spark.staging import RawEvents, Staging
+from workers.spark.staging import Staging
 from workers.spark.store import EventStore, Stretch, oldest_kept, stretches_of
 
 KIND = "offset_samples"
@@ -30,7 +31,8 @@ DAY_BEFORE, DAY = (datetime.fromtimestamp(ms / 1000, UTC).date().isoformat() for
 
 
 def raw(*data: bytes, partition: int = 0, start: int = 0) -> RawEvents:
-    return RawEvents(partition, list(range(start, start + len(data))), list(data))
+    offsets = pa.array(range(start, start + len(data)), pa.int64())
+    return RawEvents(partition, offsets, pa.array(data, pa.binary()))
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.spark.frames import QUEUE
+from workers.spark.schemas import TEXT
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.series import Works, all_series
 from workers.spark.transforms.singly import sampled_singly
@@ -19,12 +20,12 @@ START_US = 1_790_000_000_000_000
 SECOND_US = 1_000_000
 SAMPLES = pa.schema(
     [
-        ("queue_id", pa.string()),
+        ("queue_id", TEXT),
         ("partition", pa.int32()),
         ("at_us", pa.int64()),
-        ("service_id", pa.string()),
-        ("topic", pa.string()),
-        ("group", pa.string()),
+        ("service_id", TEXT),
+        ("topic", TEXT),
+        ("group", TEXT),
         ("beginning_offset", pa.int64()),
         ("end_offset", pa.int64()),
         ("committed_offset", pa.int64()),

@@ -1,14 +1,16 @@
 """Messages read in step are what protobuf says they are; whatever else there is, is found out."""
 
+from itertools import compress
+
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from queuecore.proto.events_pb2 import Event, OffsetSample, SentSample
-from workers.spark.columns import Irregular
-from workers.spark.wire import Buffer, InStep
+from workers.spark.wire import Buffer, InStep, Irregular
 
-_numbers = st.sampled_from([0, 1, 127, 128, 16_383, 16_384]) | st.integers(0, (1 << 56) - 1)
+_numbers = st.sampled_from([0, 1, 127, 128, 16_383, 16_384, -1]) | st.integers(-(1 << 63), (1 << 63) - 1)
 _texts = st.sampled_from(["", "t.0", "\N{GREEK SMALL LETTER LAMDA}"]) | st.text(max_size=300)
 _samples = st.builds(
     OffsetSample,
@@ -26,7 +28,7 @@ Standing = tuple[str, int, str, str, int, int, int | None]
 
 def read(messages: list[bytes]) -> list[Standing]:
     """All fields of samples of offsets."""
-    buffer = Buffer(messages)
+    buffer = Buffer(pa.array(messages, pa.binary()))
     steps = InStep(buffer, buffer.messages)
     queue_id, partition = steps.span(1), steps.number(2)
     texts = [queue_id, steps.span(3), steps.span(4)]
@@ -63,9 +65,8 @@ def test_bytes_that_are_changed_are_read_as_protobuf_reads_them_or_refused(
         return
     expected = [told(OffsetSample.FromString(bytes(one))) for one in messages]
     # Of a number that is too large for its type protobuf takes the lower bits; who makes a column of it refuses it.
-    assert [one for one in found if one[1] < 1 << 31] == [
-        two for one, two in zip(found, expected, strict=True) if one[1] < 1 << 31
-    ]
+    fitting = [-(1 << 31) <= one[1] < 1 << 31 for one in found]
+    assert list(compress(found, fitting)) == list(compress(expected, fitting))
 
 
 @pytest.mark.parametrize(
@@ -73,12 +74,11 @@ def test_bytes_that_are_changed_are_read_as_protobuf_reads_them_or_refused(
     [
         OffsetSample(end_offset=300).SerializeToString()[:-1],
         OffsetSample(queue_id="queue").SerializeToString()[:-1],
-        OffsetSample(end_offset=-1).SerializeToString(),
         OffsetSample(end_offset=1).SerializeToString() * 2,
         OffsetSample(end_offset=1).SerializeToString() + OffsetSample(partition=1).SerializeToString(),
         OffsetSample(end_offset=1).SerializeToString() + b"\xa2\x06\x01x",
     ],
-    ids=["a number cut short", "a text cut short", "negative", "twice", "in another order", "a later version's field"],
+    ids=["a number cut short", "a text cut short", "twice", "in another order", "a later version's field"],
 )
 def test_irregular(message: bytes) -> None:
     """Wherever it stands: the bytes of the next one must not be taken for its own."""
@@ -94,7 +94,7 @@ def test_one_of_several_bodies() -> None:
         Event(at_ms=2),
         Event(at_ms=3, sent_sample=SentSample(topic="t")),
     ]
-    buffer = Buffer([one.SerializeToString() for one in events])
+    buffer = Buffer(pa.array([one.SerializeToString() for one in events], pa.binary()))
     steps = InStep(buffer, buffer.messages)
     assert steps.number(Event.AT_MS_FIELD_NUMBER).to_pylist() == [1, 2, 3]
     fields, spans = steps.one_of((Event.OFFSET_SAMPLE_FIELD_NUMBER, Event.SENT_SAMPLE_FIELD_NUMBER))

@@ -1,6 +1,6 @@
 """Percentiles of counts by buckets: each bucket has an upper bound, and the last has none."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import add
 from typing import Final
 
@@ -14,8 +14,12 @@ def summed(buckets: str, bounds: str, expected: Sequence[float]) -> Column:
     """The buckets of a group of rows together, one by one. Those of a version that has other bounds than the expected
     cannot be added to the rest, and are left out."""
     usable = f.when(f.col(bounds).cast("array<double>") == _array(expected), f.col(buckets))
-    sums = (f.sum(f.get(usable, f.lit(index))) for index in range(len(expected) + 1))
-    return f.array(*(f.coalesce(one, f.lit(0).cast("long")) for one in sums))
+    return added(f.get(usable, f.lit(index)) for index in range(len(expected) + 1))
+
+
+def added(buckets: Iterable[Column]) -> Column:
+    """The buckets of a group of rows together, where each is a column."""
+    return f.array(*(f.coalesce(f.sum(one), f.lit(0).cast("long")) for one in buckets))
 
 
 def percentile(buckets: Column, bounds: Sequence[float], percent: float) -> Column:

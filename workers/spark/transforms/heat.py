@@ -14,12 +14,26 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from queuecore.hashing import DEFAULT_HASH, Entity
-from workers.spark.transforms.arrow import map_in_arrow
-from workers.spark.transforms.minutes import together
+from workers.spark.schemas import CONSUMED_SAMPLES
+from workers.spark.transforms.arrow import map_in_arrow, map_parts
+from workers.spark.transforms.samples import AT, SampleFiles, as_batches, exploded, grouped, read_once
 from workers.spark.transforms.what_if import skew, what_if
 
 _PARTITION, _ENTITY, _TENANT = "partition", "entity", "tenant"
 
+_COUNTS: Final = pa.schema(
+    [
+        ("queue_id", pa.string()),
+        ("partition", pa.int32()),
+        ("kind", pa.string()),
+        ("key", pa.binary()),
+        ("is_uuid", pa.bool_()),
+        ("tenant_id", pa.string()),
+        ("messages", pa.int64()),
+        ("as_of", AT),
+        ("is_new", pa.bool_()),
+    ]
+)
 _SKEW: Final = pa.schema(
     [
         ("queue_id", pa.string()),
@@ -38,7 +52,7 @@ _SKEW: Final = pa.schema(
                 )
             ),
         ),
-        ("as_of", pa.timestamp("us", tz="UTC")),
+        ("as_of", AT),
     ]
 )
 
@@ -104,39 +118,30 @@ def queue_skew(counts: DataFrame, options: HeatOptions | None = None) -> DataFra
     return map_in_arrow(ordered, partial(_skews, options or HeatOptions()), _SKEW)
 
 
-def heat_counts(consumed: DataFrame, window: DataFrame, *, is_once: bool = False) -> DataFrame:
+def heat_counts(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
     """What `partition_heat` and `queue_skew` are made of: messages of each partition, each entity in it, and each
-    tenant in it, as rows of three kinds, from one look at the samples."""
-    shares = f.array(
-        f.array(_share(_PARTITION, f.col("polled"))),
-        f.transform("entities", lambda one: _share(_ENTITY, one.messages, one.key, one.is_uuid, one.tenant_id)),
-        f.transform("tenants", lambda one: _share(_TENANT, one.messages, tenant_id=one.tenant_id)),
-    )
-    told = f.flatten(f.array_compact(shares))
-    columns = ("at", "service_id", "queue_id", "partition", "interval_ms", "polled", "entities", "tenants")
-    return (
-        together(consumed.select(*columns), window.select(*columns), is_once=is_once)
-        .select("queue_id", "partition", "at", "is_new", f.inline(told))
-        .groupBy("queue_id", "partition", "kind", "key", "is_uuid", "tenant_id")
-        .agg(f.sum("messages").alias("messages"), f.max("at").alias("as_of"), f.max("is_new").alias("is_new"))
-    )
+    tenant in it, as rows of three kinds, from one look at the samples. All samples of a partition are of one part, so
+    that nothing is left to be added up."""
+    return map_parts(parts, partial(_count, consumed), _COUNTS)
 
 
-def _share(
-    kind: str,
-    messages: Column,
-    key: Column | None = None,
-    is_uuid: Column | None = None,
-    tenant_id: Column | None = None,
-) -> Column:
-    nothing = f.lit(None)
-    return f.struct(
-        f.lit(kind).alias("kind"),
-        (nothing if key is None else key).cast("binary").alias("key"),
-        (nothing if is_uuid is None else is_uuid).cast("boolean").alias("is_uuid"),
-        (nothing if tenant_id is None else tenant_id).cast("string").alias("tenant_id"),
-        messages.cast("long").alias("messages"),
-    )
+def _count(files: SampleFiles, parts: set[int]) -> Iterator[pa.RecordBatch]:
+    rows = read_once(files, CONSUMED_SAMPLES, ("polled", "entities", "tenants"), parts)
+    of_row = ("queue_id", "partition", "at", "is_new")
+    yield from _summed(_PARTITION, rows.select([*of_row, "polled"]).rename_columns([*of_row, "messages"]))
+    yield from _summed(_ENTITY, exploded(rows, "entities", *of_row), "key", "is_uuid", "tenant_id")
+    yield from _summed(_TENANT, exploded(rows, "tenants", *of_row), "tenant_id")
+
+
+def _summed(kind: str, rows: pa.Table, *named: str) -> list[pa.RecordBatch]:
+    """A row for each that is named so in a partition."""
+    found = grouped(rows, ("queue_id", "partition", *named), messages="sum", at="max", is_new="max")
+    columns = {name: found[name] for name in found.column_names if name != "at"}
+    missing = {
+        field.name: pa.nulls(found.num_rows, field.type) for field in _COUNTS if field.name not in found.column_names
+    }
+    told = {"kind": pa.repeat(kind, found.num_rows), "as_of": found["at"]}
+    return as_batches(pa.table(missing | columns | told), _COUNTS)
 
 
 def _is(kind: str) -> Column:

@@ -1,6 +1,6 @@
 """How far behind groups are: now, and minute by minute."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,10 +9,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from workers.spark.part_files import EventFiles, read_part_files
-from workers.spark.parts import PLACE
+from workers.spark.part_files import NO_FILES, EventFiles, read_part_files
 from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES
-from workers.spark.transforms.arrow import map_in_arrow
+from workers.spark.transforms.arrow import map_parts
 from workers.spark.transforms.minutes import touched
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.rollups import rolled_up, worst
@@ -32,7 +31,7 @@ class LagFiles:
 
     samples: EventFiles
     window: EventFiles
-    consumed: tuple[EventFiles, ...] = (EventFiles(()),)
+    consumed: tuple[EventFiles, ...] = (NO_FILES,)
 
 
 def lag(
@@ -41,7 +40,7 @@ def lag(
     """What `current_lag` and `lag_history` choose from: one look at the samples does for both. `parts` has the numbers
     of those that are told of; a task of Spark's reads what its parts have."""
     function = partial(_tell_parts, files, options or LagOptions(), extent or Extent())
-    return map_in_arrow(parts, function, LAG)
+    return map_parts(parts, function, LAG)
 
 
 def current_lag(known: DataFrame) -> DataFrame:
@@ -70,10 +69,7 @@ def lag_history(known: DataFrame) -> DataFrame:
     return touched(minutes)
 
 
-def _tell_parts(
-    files: LagFiles, options: LagOptions, extent: Extent, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    parts = {number for batch in batches for number in batch.column(0).to_pylist()}
+def _tell_parts(files: LagFiles, options: LagOptions, extent: Extent, parts: set[int]) -> Iterator[pa.RecordBatch]:
     samples = pa.concat_tables([_samples(files.samples, parts, True), _samples(files.window, parts, False)])
     if samples.num_rows:
         yield from tell(options, extent, Told(samples.combine_chunks(), Works(partial(_work, files.consumed, parts))))
@@ -82,7 +78,7 @@ def _tell_parts(
 def _samples(files: EventFiles, parts: set[int], is_new: bool) -> pa.Table:
     rows = read_part_files(files, OFFSET_SAMPLES, POINT[1:], parts)
     known = _with_micros(rows).append_column("is_new", pa.repeat(is_new, rows.num_rows))
-    return known.select([*PLACE, *POINT, "is_new"])
+    return known.select([*OFFSET_SAMPLES.place, *POINT, "is_new"])
 
 
 def _work(files: tuple[EventFiles, ...], parts: set[int]) -> pa.Table:
@@ -90,7 +86,7 @@ def _work(files: tuple[EventFiles, ...], parts: set[int]) -> pa.Table:
     rows = _with_micros(pa.concat_tables([read_part_files(one, CONSUMED_SAMPLES, names, parts) for one in files]))
     failures = pc.add(rows["failed"], rows["timed_out"])
     rows = rows.append_column("attempts", pc.add(rows["succeeded"], failures)).append_column("failures", failures)
-    return rows.select([*PLACE, *WORK])
+    return rows.select([*CONSUMED_SAMPLES.place, *WORK])
 
 
 def _with_micros(rows: pa.Table) -> pa.Table:

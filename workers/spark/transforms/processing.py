@@ -1,13 +1,30 @@
 """What became of messages, how long attempts took, and which errors made letters of them."""
 
+from collections.abc import Iterator
+from functools import partial, reduce
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from queuecore.metrics import PROCESSING_BOUNDS_MS
-from workers.spark.transforms.buckets import PERCENTILES, percentile, summed
-from workers.spark.transforms.minutes import once, together, touched
+from workers.spark.schemas import CONSUMED_SAMPLES
+from workers.spark.transforms.arrow import map_parts
+from workers.spark.transforms.buckets import PERCENTILES, added, percentile
+from workers.spark.transforms.minutes import touched
+from workers.spark.transforms.samples import (
+    AT,
+    HOUR_US,
+    MINUTE_US,
+    SampleFiles,
+    as_batches,
+    exploded,
+    grouped,
+    read_once,
+    since,
+)
 
 _COUNTS: Final = (
     "polled",
@@ -19,21 +36,30 @@ _COUNTS: Final = (
     "dead_lettered",
     "dropped",
 )
-_COLUMNS: Final = (
-    *("at", "service_id", "queue_id", "partition", "interval_ms"),
-    *_COUNTS,
-    *("processing_bounds_ms", "processing_buckets"),
+_HISTOGRAM: Final = ("processing_bounds_ms", "processing_buckets")
+_BUCKETS: Final = tuple(f"bucket_{number}" for number in range(len(PROCESSING_BOUNDS_MS) + 1))
+
+_MINUTES: Final = pa.schema(
+    [
+        ("queue_id", pa.string()),
+        ("at", AT),
+        ("is_new", pa.bool_()),
+        *((name, pa.int64()) for name in (*_COUNTS, *_BUCKETS)),
+    ]
+)
+_LETTERS: Final = pa.schema(
+    [("queue_id", pa.string()), ("fingerprint", pa.string()), ("at", AT), ("letters", pa.int64())]
 )
 
 
-def processing_minutes(samples: DataFrame, window: DataFrame, *, is_once: bool = False) -> DataFrame:
+def processing_minutes(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
     """The minutes of which the batch has samples, each made anew from window and batch: rows of
     `ProcessingMinute`."""
-    known = together(samples.select(*_COLUMNS), window.select(*_COLUMNS), is_once=is_once)
-    minutes = known.groupBy("queue_id", f.date_trunc("minute", "at").alias("at")).agg(
+    counted = map_parts(parts, partial(_count_minutes, consumed), _MINUTES)
+    minutes = counted.groupBy("queue_id", "at").agg(
         f.max("is_new").alias("is_new"),
         *(f.sum(name).alias(name) for name in _COUNTS),
-        summed("processing_buckets", "processing_bounds_ms", PROCESSING_BOUNDS_MS).alias("buckets"),
+        added(map(f.col, _BUCKETS)).alias("buckets"),
     )
     buckets = f.col("buckets")
     return touched(minutes).withColumns(
@@ -41,9 +67,39 @@ def processing_minutes(samples: DataFrame, window: DataFrame, *, is_once: bool =
     )
 
 
-def letter_trend(samples: DataFrame, *, is_once: bool = False) -> DataFrame:
-    """How many letters of each error the batch tells of, by the hour: to be added to the rows of `DeadLetterTrend`."""
-    letters = once(samples, is_once=is_once).select("queue_id", "at", f.explode("letters").alias("letter"))
-    return letters.groupBy(
-        "queue_id", f.col("letter.fingerprint").alias("fingerprint"), f.date_trunc("hour", "at").alias("at")
-    ).agg(f.sum("letter.letters").alias("letters"))
+def letter_trend(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
+    """How many letters of each error the samples tell of, by the hour: to be added to the rows of `DeadLetterTrend`."""
+    counted = map_parts(parts, partial(_count_letters, consumed), _LETTERS)
+    return counted.groupBy("queue_id", "fingerprint", "at").agg(f.sum("letters").alias("letters"))
+
+
+def _count_minutes(files: SampleFiles, parts: set[int]) -> Iterator[pa.RecordBatch]:
+    rows = read_once(files, CONSUMED_SAMPLES, (*_COUNTS, *_HISTOGRAM), parts)
+    named = {name: rows[name] for name in ("queue_id", "is_new", *_COUNTS)}
+    table = pa.table({**named, "at": since(rows, MINUTE_US), **_bucket_columns(rows)})
+    sums = dict.fromkeys((*_COUNTS, *_BUCKETS), "sum")
+    yield from as_batches(grouped(table, ("queue_id", "at"), is_new="max", **sums), _MINUTES)
+
+
+def _count_letters(files: SampleFiles, parts: set[int]) -> Iterator[pa.RecordBatch]:
+    rows = read_once(files, CONSUMED_SAMPLES, ["letters"], parts)
+    table = exploded(
+        rows.set_column(rows.schema.get_field_index("at"), "at", since(rows, HOUR_US)), "letters", "queue_id", "at"
+    )
+    yield from as_batches(grouped(table, ("queue_id", "fingerprint", "at"), letters="sum"), _LETTERS)
+
+
+def _bucket_columns(rows: pa.Table) -> dict[str, pa.Array]:
+    """A column for each bucket. Those of a version that has other bounds than ours cannot be added to the rest, and are
+    left out: nothing is there."""
+    bounds, buckets = (rows[name].combine_chunks() for name in _HISTOGRAM)
+    is_ours = pc.fill_null(pc.equal(pc.list_value_length(buckets), len(_BUCKETS)), fill_value=False)
+    same = (pc.equal(_elements(bounds, is_ours, index), bound) for index, bound in enumerate(PROCESSING_BOUNDS_MS))
+    is_ours = reduce(pc.and_, (pc.fill_null(one, fill_value=False) for one in same), is_ours)
+    return {name: _elements(buckets, is_ours, index) for index, name in enumerate(_BUCKETS)}
+
+
+def _elements(lists: pa.ListArray, wanted: pa.Array, index: int) -> pa.Array:
+    """The element with this number of each list that is wanted, which has one; null of the others."""
+    places = pc.add(lists.offsets[:-1], index)
+    return lists.values.take(pc.if_else(wanted, places, pa.scalar(None, places.type)))

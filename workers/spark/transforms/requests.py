@@ -25,11 +25,11 @@ _COUNTS: Final = (
 _CURRENT_US: Final = 60_000_000
 
 
-def request_current(samples: DataFrame, window: DataFrame, *, is_once: bool = False) -> DataFrame:
+def request_current(samples: DataFrame, window: DataFrame) -> DataFrame:
     """Where each instance of which the batch has samples stands with each topic, at its newest one: rows of
     `RequestCurrent`. What is pending is of then; what is counted, of the minute before."""
     of_one = Window.partitionBy(*_KEY)
-    known = together(samples, window, is_once=is_once).withColumns(
+    known = together(samples, window).withColumns(
         {"newest_at": f.max("at").over(of_one), "has_new": f.max("is_new").over(of_one)}
     )
     lately = known.where(f.col("has_new") & (f.unix_micros("newest_at") - f.unix_micros("at") < _CURRENT_US))
@@ -37,10 +37,10 @@ def request_current(samples: DataFrame, window: DataFrame, *, is_once: bool = Fa
     return _with_percentiles(lately.groupBy(*_KEY).agg(f.max("at").alias("as_of"), *levels, *_counted()))
 
 
-def request_minutes(samples: DataFrame, window: DataFrame, *, is_once: bool = False) -> DataFrame:
+def request_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
     """The minutes of which the batch has samples, each made anew from window and batch, with the most that was pending:
     rows of `RequestStats`."""
-    known = together(samples, window, is_once=is_once)
+    known = together(samples, window)
     levels = (f.max(name).alias(name) for name in _LEVELS)
     minutes = known.groupBy(*_KEY, f.date_trunc("minute", "at").alias("at")).agg(
         f.max("is_new").alias("is_new"), *levels, *_counted()

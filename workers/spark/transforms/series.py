@@ -11,11 +11,13 @@ from typing import Final, NamedTuple, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workers.spark.parts import PLACE
+from workers.spark.schemas import OFFSET_SAMPLES
 from workers.spark.transforms.points import Point, Work
 
 POINT: Final = ("at_us", "service_id", "topic", "group", "beginning_offset", "end_offset", "committed_offset")
 WORK: Final = ("at_us", *Work._fields[1:])
+# Of samples and of what consumers said alike.
+_PLACE: Final = OFFSET_SAMPLES.place
 _SECOND_US: Final = 1_000_000
 
 Name = tuple[str, int]
@@ -38,10 +40,13 @@ class Works:
 
     @cached_property
     def _by_name(self) -> dict[Name, list[Work]]:
-        rows = self._read().sort_by([(name, "ascending") for name in (*PLACE, "at_us")])
+        read = self._read()
+        # Numbers that stand for texts have no order.
+        named = read.set_column(read.column_names.index(_PLACE[0]), _PLACE[0], read[_PLACE[0]].cast(pa.string()))
+        rows = named.sort_by([(name, "ascending") for name in (*_PLACE, "at_us")])
         at_s = pc.divide(rows["at_us"].cast(pa.float64()), float(_SECOND_US)).to_pylist()
-        named = zip(*(rows[name].to_pylist() for name in (*PLACE, *WORK[1:])), strict=True)
-        all_of_it = ((row[:2], Work(at, *row[2:])) for at, row in zip(at_s, named, strict=True))
+        fields = zip(*(rows[name].to_pylist() for name in (*_PLACE, *WORK[1:])), strict=True)
+        all_of_it = ((row[:2], Work(at, *row[2:])) for at, row in zip(at_s, fields, strict=True))
         return {name: [one for _, one in group] for name, group in groupby(all_of_it, key=itemgetter(0))}
 
     def of(self, name: Name) -> list[Work]:
@@ -89,7 +94,7 @@ def all_series(samples: pa.Table, works: Works) -> Iterator[Series]:
     at_s = pc.divide(samples["at_us"].cast(pa.float64()), float(_SECOND_US)).to_pylist()
     fields = (samples[name].to_pylist() for name in POINT[1:])
     points: Iterable[Point] = map(tuple.__new__, repeat(Point), zip(at_s, *fields, strict=True))
-    names = (samples[name].to_pylist() for name in PLACE)
+    names = (samples[name].to_pylist() for name in _PLACE)
     rows = zip(*names, points, samples["is_new"].to_pylist(), strict=True)
     for name, group in groupby(rows, key=_name):
         known = [row[2:] for row in group]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from queueapi.choices import LagStatus
+from workers.spark.schemas import TEXT
 from workers.spark.transforms.figures import (
     consumed_per_s,
     drain_eta_s,
@@ -66,7 +67,7 @@ LAG: Final = pa.schema(
 # One sample of one partition.
 SAMPLED: Final = pa.schema(
     [
-        ("queue_id", pa.string()),
+        ("queue_id", TEXT),
         ("at", pa.int64()),
         ("is_new", pa.bool_()),
         ("lag_messages", pa.int64()),
@@ -147,7 +148,7 @@ def _moments(samples: pa.Table) -> pa.Table:
     )
     return pa.table(
         {
-            "queue_id": together["queue_id"],
+            "queue_id": together["queue_id"].cast(pa.string()),
             "at": together["at"].cast(_TIME),
             "is_new": together["is_new_any"],
             "lag_messages": together["lag_messages_sum"],
@@ -174,7 +175,7 @@ def all_sampled(options: LagOptions, extent: Extent, track: Track, works: Works)
     except TooWide:
         singly = track.rows
     rows = (row for series in all_series(singly, works) for row in sampled_singly(options, extent.since_us, series))
-    return pa.concat_tables([*tables, _table(rows, SAMPLED)])
+    return pa.concat_tables([*tables, _table(rows, SAMPLED)]).combine_chunks()
 
 
 class _Judge:

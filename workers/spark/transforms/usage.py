@@ -1,55 +1,69 @@
 """What each tenant used, day by day."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from functools import partial, reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from workers.spark.transforms.minutes import once
+from workers.spark.schemas import CONSUMED_SAMPLES, SENT_SAMPLES
+from workers.spark.transforms.arrow import map_parts
+from workers.spark.transforms.samples import DAY_US, SampleFiles, as_batches, exploded, grouped, read_once, since
 
 _UUID: Final = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+# What is told of a tenant's share of messages, under the names that it has in a day's row.
+_SENT: Final = {"messages": "sent", "bytes": "sent_bytes"}
+_HANDLED: Final = {
+    "messages": "handled",
+    "bytes": "handled_bytes",
+    "errors": "errors",
+    "dead_letters": "dead_letters",
+}
+_FIGURES: Final = (*_SENT.values(), *_HANDLED.values())
+_USED: Final = pa.schema([("tenant_id", pa.string()), ("day", pa.date32()), *((name, pa.int64()) for name in _FIGURES)])
 
 
 def tenant_usage(
-    consumed: DataFrame, sent: DataFrame, letter_topics: Collection[str] = (), *, is_once: bool = False
+    parts: DataFrame, consumed: SampleFiles, sent: SampleFiles, letter_topics: Collection[str] = ()
 ) -> DataFrame:
-    """What the batch tells of each tenant's days, by UTC: to be added to the rows of `TenantUsageDay`.
+    """What the samples tell of each tenant's days, by UTC: to be added to the rows of `TenantUsageDay`.
 
     `letter_topics` are those that hold dead letters, or their payloads, without being called so.
     Messages that name no tenant, or something that is none, are nobody's to pay; nor are those beyond the number of
     tenants that a sample tells apart.
     """
-    nothing = f.lit(0).cast("long")
-    share = f.col("share")
-    handled = _shares(consumed, is_once=is_once).select(
-        "tenant_id",
-        "day",
-        nothing.alias("sent"),
-        nothing.alias("sent_bytes"),
-        share.messages.alias("handled"),
-        share.bytes.alias("handled_bytes"),
-        share.errors.alias("errors"),
-        share.dead_letters.alias("dead_letters"),
-    )
-    stored = _shares(sent.where(~_is_of_letters(letter_topics)), is_once=is_once).select(
-        "tenant_id", "day", share.messages.alias("sent"), share.bytes.alias("sent_bytes")
-    )
-    figures = [name for name in handled.columns if name not in ("tenant_id", "day")]
+    counted = map_parts(parts, partial(_count, consumed, sent, sorted(letter_topics)), _USED)
     return (
-        handled.unionByName(stored, allowMissingColumns=True)
-        .groupBy("tenant_id", "day")
-        .agg(*(f.coalesce(f.sum(name), nothing).alias(name) for name in figures))
+        counted.where(f.col("tenant_id").rlike(_UUID))
+        .groupBy(f.lower("tenant_id").alias("tenant_id"), "day")
+        .agg(*(f.sum(name).alias(name) for name in _FIGURES))
     )
 
 
-def _is_of_letters(named: Collection[str]) -> Column:
+def _count(
+    consumed: SampleFiles, sent: SampleFiles, letter_topics: list[str], parts: set[int]
+) -> Iterator[pa.RecordBatch]:
+    handled = read_once(consumed, CONSUMED_SAMPLES, ["tenants"], parts)
+    stored = read_once(sent, SENT_SAMPLES, ["tenants"], parts)
+    yield from _shares(handled, _HANDLED)
+    is_of_letters = _is_of_letters(stored["topic"].combine_chunks(), letter_topics)
+    yield from _shares(stored.filter(pc.invert(is_of_letters)), _SENT)
+
+
+def _is_of_letters(topics: pa.DictionaryArray, named: list[str]) -> pa.BooleanArray:
     """Whoever's message was given up did not send another."""
-    topic = f.col("topic")
-    return topic.endswith(".dlq") | topic.endswith(".dlq.payloads") | topic.isin(list(named))
+    names = topics.dictionary
+    by_name = (pc.ends_with(names, suffix) for suffix in (".dlq", ".dlq.payloads"))
+    return reduce(pc.or_, by_name, pc.is_in(names, value_set=pa.array(named, pa.string()))).take(topics.indices)
 
 
-def _shares(samples: DataFrame, *, is_once: bool) -> DataFrame:
-    """One row for each tenant in each sample."""
-    shares = once(samples, is_once=is_once).select(f.to_date("at").alias("day"), f.explode("tenants").alias("share"))
-    return shares.where(f.col("share.tenant_id").rlike(_UUID)).withColumn("tenant_id", f.lower("share.tenant_id"))
+def _shares(rows: pa.Table, figures: dict[str, str]) -> list[pa.RecordBatch]:
+    """What each tenant has of the samples of each day, under these names; of other figures nothing."""
+    daily = rows.append_column("day", since(rows, DAY_US).cast(pa.date32()))
+    used = grouped(exploded(daily, "tenants", "day"), ("tenant_id", "day"), **dict.fromkeys(figures, "sum"))
+    nothing = pa.repeat(pa.scalar(0, pa.int64()), used.num_rows)
+    named = dict.fromkeys(_FIGURES, nothing) | {name: used[member] for member, name in figures.items()}
+    return as_batches(pa.table({"tenant_id": used["tenant_id"], "day": used["day"], **named}), _USED)

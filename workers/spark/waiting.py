@@ -1,0 +1,102 @@
+"""Waiting for the end of a query: not for ever, and not for a cluster that has nobody to run it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import ceil
+from typing import Final, Protocol
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from queueapi.config import Config
+from queuecore.clock import SYSTEM_CLOCK, Clock
+from workers.spark.errors import SparkUnavailable
+
+LOOK_EVERY_S: Final = 5
+# A cluster takes some seconds to start executors, and a little longer to replace those that were lost.
+ALONE_S: Final = 60.0
+
+
+class NoExecutors(Exception):
+    """For ALONE_S there was nobody to run a task."""
+
+
+def no_worker(installation: Config) -> SparkUnavailable:
+    """What to tell of NoExecutors."""
+    return SparkUnavailable(
+        f"Spark at {installation.spark_master} has had no worker for this run for {ALONE_S:g} s, and the run was "
+        "ended; start the cluster's workers, or free one"
+    )
+
+
+class Query(Protocol):
+    def awaitTermination(self, timeout: int | None = None) -> bool | None: ...  # noqa: N802 - as Spark calls it
+
+
+def is_over(query: Query, executors: Callable[[], int], timeout_s: float, clock: Clock = SYSTEM_CLOCK) -> bool:
+    """Wait for its end; False where that has not come in time. NoExecutors. What the query fails of is raised."""
+    end, alone = clock.monotonic() + timeout_s, _Alone(clock)
+    while (remaining_s := end - clock.monotonic()) > 0:
+        if query.awaitTermination(min(LOOK_EVERY_S, ceil(remaining_s))):
+            return True
+        if alone.for_too_long(executors()):
+            raise NoExecutors
+    return False
+
+
+@contextmanager
+def with_executors(
+    executors: Callable[[], int],
+    cancel: Callable[[], None],
+    clock: Clock = SYSTEM_CLOCK,
+    look_every_s: float = LOOK_EVERY_S,
+) -> Iterator[None]:
+    """Within, queries are run whose end one cannot but wait for: another thread looks whether there is anybody to run
+    them, and cancels them where there is not. NoExecutors then."""
+    ended, alone, given_up = threading.Event(), _Alone(clock), threading.Event()
+
+    def look() -> None:
+        while not ended.wait(look_every_s):
+            try:
+                if alone.for_too_long(executors()):
+                    given_up.set()
+                    cancel()
+            except (Py4JError, OSError):
+                return  # Spark itself is gone, and the query says so
+
+    looking = threading.Thread(target=look, name="spark-executors", daemon=True)
+    looking.start()
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        if given_up.is_set():
+            raise NoExecutors from error
+        raise
+    finally:
+        ended.set()
+        looking.join()
+
+
+def executors(spark: SparkSession) -> int:
+    """How many processes run its tasks now. Without a cluster it is Spark's own."""
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return 1
+    # The driver is among them.
+    known = context._jsc.sc().getExecutorMemoryStatus()  # noqa: SLF001 - PySpark has no public question for it
+    return int(known.size()) - 1
+
+
+class _Alone:
+    """Since when there has been nobody."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: float | None = None
+
+    def for_too_long(self, executors: int) -> bool:
+        now = self._clock.monotonic()
+        self._since = None if executors else now if self._since is None else self._since
+        return self._since is not None and now - self._since >= ALONE_S
