@@ -125,7 +125,8 @@ def _change(alert: Alert, one: Changed, rules: Mapping[UUID, AlertRule], now: da
 def _reason(alert: Alert) -> str:
     metric = AlertMetric(alert.metric)
     said = told(metric, alert.value, alert.subject_name, alert.detail)
-    return f"{said}; more than {measure(alert.threshold, metric)} is too much"
+    limit = f"more than {measure(alert.threshold, metric)}" if alert.threshold else "any"
+    return f"{said}; {limit} is too much"
 
 
 def _new_notices(fired: Iterable[Alert]) -> Iterable[ToTell]:

@@ -76,9 +76,7 @@ METRICS: Final = {
         "{value} service instances lost their lease within an hour, and are not back",
         "1 service instance lost its lease within an hour, and is not back",
     ),
-    AlertMetric.PIPELINE_LATE: Metric(
-        SubjectKind.PIPELINE, "s", "the figures are {value} s old: alerts that depend on them neither fire nor resolve"
-    ),
+    AlertMetric.PIPELINE_LATE: Metric(SubjectKind.PIPELINE, "s", "the figures are {value} s old"),
 }
 
 

@@ -1,7 +1,7 @@
 """What alert rules look at, read from the summaries: a few queries, however many queues and partitions there are."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -34,6 +34,9 @@ ERROR_WINDOW: Final = timedelta(minutes=5)
 # Of fewer attempts no rate is told: one that failed of two is no half.
 LEAST_ATTEMPTS: Final = 20
 LOSSES_REMEMBERED: Final = timedelta(hours=1)
+# Of a new installation: Spark's Java starts and compiles before there is a first figure, which on a busy machine takes
+# minutes, and what came meanwhile is in the next run.
+FIRST_RUNS_TAKE: Final = timedelta(minutes=5)
 
 _HOUR: Final = timedelta(hours=1)
 _STUCK: Final = (LagStatus.STOP, LagStatus.STALL)
@@ -268,23 +271,33 @@ def _lease_losses(reading: _Reading) -> Figures:
 
 
 def _pipeline_late(reading: _Reading) -> Figures:
-    """How old the figures are, or since when there could have been some."""
+    """How old the figures are, or since when there could have been some. Where the installation is new, none are late
+    yet, unless runs fail."""
     standing = PipelineStanding.objects.first()
+    installed_at = _installed_at()
+    if installed_at is None:
+        return Figures(reading.now)
+    is_failing = standing is not None and standing.failed_runs > 0
+    if not is_failing and timedelta(0) <= reading.now - installed_at < FIRST_RUNS_TAKE:
+        return Figures(reading.now)
     succeeded_at = None if standing is None else standing.succeeded_at
     known = [at for at in (reading.freshness.as_of, reading.lag_as_of, succeeded_at) if at is not None]
-    since = min(known, default=None) or _installed_at()
-    if since is None:
-        return Figures(reading.now)
-    age_s = max(0.0, (reading.now - since).total_seconds())
-    return reading.alone(SubjectKind.PIPELINE, "the pipeline", ceil(age_s), _why_late(standing))
+    age_s = max(0.0, (reading.now - min(known, default=installed_at)).total_seconds())
+    detail = "; ".join(_said_of_late(standing, is_late=age_s > STALE_AFTER.total_seconds()))
+    return reading.alone(SubjectKind.PIPELINE, "the pipeline", ceil(age_s), detail)
 
 
-def _why_late(standing: PipelineStanding | None) -> str:
+def _said_of_late(standing: PipelineStanding | None, *, is_late: bool) -> Iterator[str]:
+    """Nothing where all is well: that an alert is over is told with it."""
+    if is_late:
+        yield "alerts that depend on them neither fire nor resolve"
     if standing is None:
-        return "it never ran; see whether its worker does"
-    if standing.error:
-        return f"the last {number(standing.failed_runs)} runs failed, {standing.error}"
-    return "see whether its worker runs, and samples come"
+        yield "the pipeline never ran; see whether its worker does"
+    elif standing.error:
+        runs = "run" if standing.failed_runs == 1 else f"{number(standing.failed_runs)} runs"
+        yield f"the last {runs} failed, {standing.error}"
+    elif is_late:
+        yield "see whether its worker runs, and samples come"
 
 
 def _installed_at() -> datetime | None:

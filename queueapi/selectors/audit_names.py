@@ -10,13 +10,35 @@ from django.db.models.functions import Cast
 
 from queueapi.access.principals import Principal
 from queueapi.access.tenancy import visible
-from queueapi.models import AlertChannel, AlertRule, ApiToken, AuditEntry, Operation, Queue, Tenant, TenantProfile
+from queueapi.models import (
+    Alert,
+    AlertChannel,
+    AlertRule,
+    ApiToken,
+    AuditEntry,
+    DeadLetter,
+    DeadLetterGroup,
+    IsolationRequest,
+    Operation,
+    Queue,
+    Replay,
+    Silence,
+    Tenant,
+    TenantProfile,
+)
 
+# What has no name of its own is called by what it is of, or why it is there.
 _CALLED: Final[Mapping[str, tuple[type[Model], str]]] = {
+    "alert": (Alert, "rule_name"),
     "alert_channel": (AlertChannel, "name"),
     "alert_rule": (AlertRule, "name"),
+    "dead_letter": (DeadLetter, "exception_class"),
+    "dead_letter_group": (DeadLetterGroup, "exception_class"),
+    "isolation_request": (IsolationRequest, "tenant__name"),
     "operation": (Operation, "summary"),
     "queue": (Queue, "name"),
+    "replay": (Replay, "operation__summary"),
+    "silence": (Silence, "reason"),
     "tenant": (Tenant, "name"),
     "tenant_profile": (TenantProfile, "name"),
     "token": (ApiToken, "name"),

@@ -2,7 +2,7 @@
 from the tallies."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet, Sum
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterTally
 from queueapi.selectors.letter_filter import LetterFilter
+from queuecore.messages import PRODUCER_ID
 
 # As many letters, the newest of those that indexes find, are searched for what there is no index for.
 SEARCHED: Final = 25_000
@@ -45,6 +46,11 @@ def count_letters(wanted: LetterFilter) -> LetterCounts:
         return LetterCounts(_by_state(_tallies(anyhow).values_list("state").annotate(number=Sum("letters"))))
     states = list(_bounded(anyhow).order_by("-failed_at").values_list("state", flat=True)[: COUNTED + 1])
     return LetterCounts(_by_state(Counter(states).items()), is_exact=len(states) <= COUNTED)
+
+
+def headers_told(headers: Mapping[str, str]) -> dict[str, str]:
+    """A letter's headers as a tenant's people read them: which service sent it is the system's own affair."""
+    return {name: value for name, value in headers.items() if name != PRODUCER_ID}
 
 
 def is_search_bounded(wanted: LetterFilter) -> bool:

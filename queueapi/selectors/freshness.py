@@ -24,11 +24,13 @@ def is_stale(at: datetime) -> bool:
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """`as_of` is the newest sample in the figures, `ran_at` when the pipeline last finished. None: it never did.
-    `error` is why its last run failed, and what to do about it; empty where it did not."""
+    `error` is why its last run failed, and what to do about it; empty where it did not. `read_at` is when it last
+    finished with something new."""
 
     as_of: datetime | None
     ran_at: datetime | None
     error: str = ""
+    read_at: datetime | None = None
 
     @property
     def is_known(self) -> bool:
@@ -40,8 +42,13 @@ class Freshness:
 
     @property
     def is_pipeline_running(self) -> bool:
-        """False where batches have stopped. Where True and the figures are stale, samples are missing instead."""
+        """False where batches have stopped. Where True and the figures are stale, it lags, or samples are missing."""
         return self.ran_at is not None and not is_stale(self.ran_at)
+
+    @property
+    def is_pipeline_behind(self) -> bool:
+        """Whether samples reach it, and what it makes of them comes late. Of stale figures."""
+        return self.read_at is not None and not is_stale(self.read_at)
 
 
 def pipeline_freshness() -> Freshness:
@@ -64,7 +71,9 @@ def freshness_from(values: Mapping[str, Any]) -> Freshness:
     if finished_at is None:
         return Freshness(None, succeeded_at, why or "")
     # A run that finds nothing new leaves no other trace.
-    return Freshness(newest_event_at or finished_at, max(finished_at, succeeded_at or finished_at), why or "")
+    return Freshness(
+        newest_event_at or finished_at, max(finished_at, succeeded_at or finished_at), why or "", finished_at
+    )
 
 
 def _standing() -> dict[str, Subquery]:

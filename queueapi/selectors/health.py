@@ -11,7 +11,7 @@ from queueapi import runtime
 from queueapi.choices import OperationState
 from queueapi.config import config
 from queueapi.models import Operation
-from queueapi.selectors.freshness import pipeline_freshness
+from queueapi.selectors.freshness import Freshness, pipeline_freshness
 from queueapi.selectors.services import living
 from queuecore.errors import QueueError
 
@@ -71,9 +71,18 @@ def _why_no_figures() -> str:
     if not found.is_known:
         return "the pipeline has computed nothing yet"
     if found.is_stale:
-        late = "no offsets are sampled" if found.is_pipeline_running else "the pipeline does not run"
-        return f"figures are of {found.as_of:%Y-%m-%d %H:%M:%S} UTC: {late}; look at the spark and tasks workers"
+        return (
+            f"figures are of {found.as_of:%Y-%m-%d %H:%M:%S} UTC: {_late(found)}; look at the spark and tasks workers"
+        )
     return ""
+
+
+def _late(found: Freshness) -> str:
+    if found.is_pipeline_behind:
+        return "the pipeline is behind"
+    if found.is_pipeline_running:
+        return "no offsets are sampled"
+    return "the pipeline does not run, or its run takes long"
 
 
 _PARTS: Final[dict[str, Callable[[], str]]] = {

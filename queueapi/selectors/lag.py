@@ -94,6 +94,11 @@ class QueueLag(LagFigures):
         """Why it has its status, without naming that again."""
         return "" if self.worst is None else self.worst.reason.removeprefix(f"{self.worst.status_choice.label}: ")
 
+    @property
+    def is_of_one_of_several(self) -> bool:
+        """Whether the reason tells of its worst partition what is not so of all of them."""
+        return self.partitions > 1 and (self.is_troubled or bool(self.lag_messages))
+
 
 def lag_rows() -> QuerySet[LagCurrent]:
     """Of each partition, with what lists are ordered by and whose it is."""

@@ -1,7 +1,7 @@
 """What a tenant's people are told of an operation of theirs: how far it is, and what they can do. What goes wrong
 within the installation (ids of services, addresses, texts of errors) is for who runs the system."""
 
-from typing import Final
+from typing import Any, Final
 
 from queueapi.models import Operation, OperationLogEntry
 from queueapi.replaying import is_reason_to_stop
@@ -29,6 +29,11 @@ def error_of_operation(operation: Operation, *, is_detailed: bool) -> str:
     if is_detailed or not operation.error or is_reason_to_stop(operation.error):
         return operation.error
     return _QUEUES_FAILED if operation.kind in _SYSTEMS else _FAILED
+
+
+def result_of_operation(operation: Operation, *, is_detailed: bool) -> dict[str, Any]:
+    """What came of it, in its last line's words; nothing where those are the system's affair."""
+    return operation.result if is_detailed or operation.kind not in _SYSTEMS else {}
 
 
 def log_of_operation(operation: Operation, *, is_detailed: bool) -> list[OperationLogEntry]:

@@ -126,7 +126,7 @@ class Coordinator:
             # Only what comes after the last colon is about partitions.
             is_same_cluster = planned_for.rsplit(":", 1)[0] == situation.rsplit(":", 1)[0]
             cause = Cause.PARTITIONS if is_same_cluster else Cause.MEMBERSHIP
-            reason = "there are other partitions" if is_same_cluster else self._who_changed(view)
+            reason = "There are other partitions" if is_same_cluster else self._who_changed(view)
             rebalance = Rebalance(reason, cause=cause, created_ms=self._clock.now_ms())
         self._plan(term, view, rebalance, situation)
 

@@ -101,8 +101,8 @@ def _warnings(
     for key, count in sorted(counts.items()):
         if count != (known := partitions_called(spread.layout, key)):
             yield (
-                f"{key} would have {count} new partitions instead of its {known}, consumed once what waits in those is "
-                "done: entities keep their order"
+                f"the queue of topic {key} would have {count} new partitions instead of its {known}, consumed once "
+                "what waits in those is done: entities keep their order"
             )
 
 

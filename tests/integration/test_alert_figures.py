@@ -209,21 +209,57 @@ def test_instances_that_lost_their_lease_lately_and_are_not_back() -> None:
     assert (only(AlertMetric.LEASE_LOSSES).value, only(AlertMetric.LEASE_LOSSES).detail) == (1, "lost")
 
 
+def _installed(ago: timedelta) -> None:
+    Tenant.objects.filter(pk=ensure_system_tenant().pk).update(created_at=NOW - ago)
+
+
 def test_the_pipeline_is_as_late_as_its_figures_are_old() -> None:
+    _installed(timedelta(days=9))
     assert only(AlertMetric.PIPELINE_LATE).value == 5
     long_ago = NOW - timedelta(minutes=10)
     PipelineStanding.objects.create(ran_at=NOW, succeeded_at=long_ago, error="Java is missing", failed_runs=4)
     assert only(AlertMetric.PIPELINE_LATE).value == 600
-    assert only(AlertMetric.PIPELINE_LATE).detail == "the last 4 runs failed, Java is missing"
+    assert only(AlertMetric.PIPELINE_LATE).detail == (
+        "alerts that depend on them neither fire nor resolve; the last 4 runs failed, Java is missing"
+    )
+
+
+def test_of_figures_that_are_new_nothing_is_said_that_holds_for_old_ones() -> None:
+    """An alert that is over is told with what is known then."""
+    _installed(timedelta(days=9))
+    standing = PipelineStanding.objects.create(ran_at=NOW, succeeded_at=NOW)
+    assert only(AlertMetric.PIPELINE_LATE).detail == ""
+    PipelineRun.objects.update(newest_event_at=NOW - timedelta(seconds=61), finished_at=FRESH)
+    assert only(AlertMetric.PIPELINE_LATE).detail == (
+        "alerts that depend on them neither fire nor resolve; see whether its worker runs, and samples come"
+    )
+    PipelineRun.objects.update(newest_event_at=FRESH)
+    PipelineStanding.objects.filter(pk=standing.pk).update(error="Java is missing", failed_runs=1)
+    assert only(AlertMetric.PIPELINE_LATE).detail == "the last run failed, Java is missing"
 
 
 def test_a_pipeline_that_never_ran_is_late_since_the_installation_was_made() -> None:
     PipelineRun.objects.all().delete()
-    Tenant.objects.filter(pk=ensure_system_tenant().pk).update(created_at=NOW - timedelta(minutes=3))
+    _installed(timedelta(minutes=5))
     assert (only(AlertMetric.PIPELINE_LATE).value, only(AlertMetric.PIPELINE_LATE).detail) == (
-        180,
-        "it never ran; see whether its worker does",
+        300,
+        "alerts that depend on them neither fire nor resolve; the pipeline never ran; see whether its worker does",
     )
+
+
+def test_the_first_runs_of_an_installation_may_take_their_time() -> None:
+    _installed(timedelta(seconds=299))
+    PipelineRun.objects.update(newest_event_at=NOW - timedelta(seconds=200), finished_at=FRESH)
+    assert read(AlertMetric.PIPELINE_LATE).observations == {}, "what came during the first run is in the second"
+    PipelineRun.objects.all().delete()
+    assert read(AlertMetric.PIPELINE_LATE).observations == {}, "the first is under way"
+
+
+def test_first_runs_that_fail_are_told_at_once() -> None:
+    _installed(timedelta(seconds=61))
+    PipelineRun.objects.all().delete()
+    PipelineStanding.objects.create(ran_at=NOW, error="Java is missing", failed_runs=1)
+    assert only(AlertMetric.PIPELINE_LATE).value == 61
 
 
 def test_it_asks_as_often_however_many_queues_there_are() -> None:

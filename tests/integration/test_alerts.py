@@ -81,6 +81,11 @@ def test_an_alert_says_what_is_wrong_since_when_and_where_to_look(queue, rule) -
     assert notices() == [("ops", "fired")]
 
 
+def test_where_nothing_may_wait_any_is_too_much(queue, rule) -> None:
+    change_rule(ADA, rule, threshold=0, resolve_at=None)
+    assert evaluated(queue, 1).reason == "1 message waits in queue Main; any is too much"
+
+
 def test_it_is_brought_up_to_date_and_told_once(queue, rule) -> None:
     evaluated(queue, 150)
     alert = evaluated(queue, 170, at(1))

@@ -13,11 +13,13 @@ from console.request_charts import age_bars
 from console.request_limits import RequestLimits
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pipeline import record_pipeline_failure, record_pipeline_success
+from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.cluster.models import Partition
-from queueapi.models import AuditEntry, Operation, PartitionHeat, PipelineRun, Queue, QueueSkew
+from queueapi.models import AuditEntry, IsolationRequest, Operation, PartitionHeat, PipelineRun, Queue, QueueSkew
 from queueapi.selectors.partition_map import OwnedCell, PartitionMap, QueueOwners, partition_map
 from queuecore.cluster.services import Move
+from tests.letters import make_letter
 from tests.stored_events import store_events
 from workers.spark.errors import PipelineFailed
 
@@ -167,6 +169,31 @@ def test_the_audit_tells_what_changed_and_finds_it(admin_client) -> None:
     assert found(since="2100-01-01T00:00") == []
     [change] = admin_client.get(reverse("audit"), {"actor": "ada"}).context["page"].object_list[0].changes
     assert (change.what, change.before, change.after) == ("retries", "3", "4")
+
+
+def test_the_audit_calls_what_has_no_name_by_what_it_is_of(admin_client, installation) -> None:
+    letter = make_letter(installation.queue)
+    replay = start_replay(SYSTEM, [letter.pk])
+    request = IsolationRequest.objects.create(
+        tenant=installation.tenant, queues=[{"name": "Telemetry"}], reason="bursts", requested_by_name="ada"
+    )
+    for kind, pk in (
+        ("dead_letter", letter.pk),
+        ("dead_letter_group", letter.group_id),
+        ("isolation_request", request.pk),
+        ("replay", replay.pk),
+    ):
+        AuditEntry.objects.create(actor_name="ada", action="note", object_type=kind, object_id=str(pk))
+    page = text(admin_client.get(reverse("audit"), {"actor": "ada"}))
+    for pk, name in (
+        (letter.pk, letter.exception_class),
+        (letter.group_id, letter.exception_class),
+        (request.pk, installation.tenant.name),
+        (replay.pk, replay.operation.summary),
+    ):
+        assert f'title="{pk}">{name}<' in page
+    assert f'href="{reverse("dead_letter", args=[letter.pk])}"' in page
+    assert f'href="{reverse("dead_letters")}?group={letter.group_id}"' in page
 
 
 def test_days_are_made_anew_by_their_plan(admin_client, installation) -> None:

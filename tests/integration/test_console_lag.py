@@ -256,6 +256,14 @@ def this_minute() -> datetime:
     return timezone.now().replace(second=0, microsecond=0)
 
 
+def test_what_waits_in_one_partition_is_not_told_of_the_whole_queue(browser, three) -> None:
+    queue = three["Well"]
+    make_lag(queue, 1, partition=1, reason="OK: 1 waiting, 2 s behind", lag_seconds=9.0)
+    told = "1 waiting, 2 s behind in partition 1"
+    assert f"{told}, which does worst." in text_of(browser.get(reverse("queue", args=[queue.pk])))
+    assert told in text_of(browser.get(reverse("overview")))
+
+
 def test_a_queue_says_why_it_is_so_since_when_and_where(browser, three) -> None:
     queue = three["Stopped"]
     name = queue.partition_info(1).full_topic_name

@@ -95,3 +95,13 @@ def test_what_is_done_to_queues_is_told_without_the_systems_services(world, kind
     page = reverse("operation", args=[world.operation.pk])
     assert b"broker-7" not in world.tenants.get(page).content
     assert b"broker-7" in world.staff.get(page).content
+
+
+def test_over_rest_what_came_of_it_is_told_but_not_what_is_the_systems_affair(world) -> None:
+    path = f"/api/v1/operations/{world.operation.pk}"
+    result = {"message": "sent 5 of 5 letters"}
+    Operation.objects.update(state=OperationState.SUCCEEDED, error="", result=result)
+    for kind, told in ((REPLAY, result), (RESIZE, {})):
+        Operation.objects.update(kind=kind)
+        assert world.staff.get(path).json()["result"] == result
+        assert world.tenants.get(path).json()["result"] == told

@@ -52,7 +52,9 @@ def test_each_part_says_what_is_wrong_with_it(at_work, admin_client, monkeypatch
 
     monkeypatch.setattr(type(runtime.provider().admin()), "topic_names", away)
     told = health(admin_client)
-    assert told.pop("figures").endswith("UTC: the pipeline does not run; look at the spark and tasks workers")
+    assert told.pop("figures").endswith(
+        "UTC: the pipeline does not run, or its run takes long; look at the spark and tasks workers"
+    )
     assert told == {
         "provider": "log does not answer: no broker answers",
         "consumers": "no consumer host has a lease: messages wait; start one",

@@ -45,7 +45,7 @@ class PipelineSerializer(serializers.Serializer[Any]):
     )
     running = serializers.BooleanField(
         source="freshness.is_pipeline_running",
-        help_text="Whether batches are still made. If so and the figures are stale, samples are missing.",
+        help_text="Whether batches are still made. If so and the figures are stale, it lags, or samples are missing.",
     )
     ran_at = serializers.DateTimeField(source="standing.ran_at", allow_null=True, help_text="When it was last tried.")
     succeeded_at = serializers.DateTimeField(source="standing.succeeded_at", allow_null=True)

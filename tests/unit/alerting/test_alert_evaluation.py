@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queueapi.alerting.defaults import DEFAULT_RULES
 from queueapi.alerting.evaluation import RECOVERED, RULE_GONE, RULE_OFF, SUBJECT_GONE, evaluate
 from queueapi.alerting.metrics import METRICS, SubjectKind, measure, told
 from queueapi.alerting.values import (
@@ -90,7 +91,9 @@ class Machine:
         for one in changes.fired:
             state = SILENCED if one.is_silenced else FIRING
             made = replace(
-                alert(one.rule, state=state, value=one.observation.value), told_at=None if one.is_silenced else now
+                alert(one.rule, state=state, value=one.observation.value),
+                subject=one.observation.subject,
+                told_at=None if one.is_silenced else now,
             )
             self.open[made.id] = made
             self.states[made.id] = [state]
@@ -365,6 +368,27 @@ class TestARuleWithoutChannels:
 
 
 values = st.lists(st.floats(0, 200), min_size=1, max_size=30)
+
+
+class TestTheFirstRules:
+    def test_figures_that_are_old_before_each_run_are_one_alert(self) -> None:
+        """Where runs take a minute, figures are half a minute old after one and a minute and a half before the next."""
+        late = AlertMetric.PIPELINE_LATE
+        [fields] = [one for one in DEFAULT_RULES if one["metric"] == late]
+        limits = ("id", "metric", "threshold", "resolve_at", "for_s", "resolve_for_s")
+        machine = Machine(Rule(**{name: fields[name] for name in limits}))
+        pipeline = Subject(SubjectKind.PIPELINE, "the pipeline", "pipeline")
+
+        def step(second: int, age_s: int) -> None:
+            now = at(second)
+            machine.step(now, {late: Figures(now, {pipeline.key: Observation(pipeline, age_s, now)})})
+
+        for second in range(0, 600, 15):
+            step(second, 30 + second % 60)
+        assert [kind for _, kind in machine.notices] == [NoticeKind.FIRED]
+        for second in range(600, 735, 15):
+            step(second, 10)
+        assert [kind for _, kind in machine.notices] == [NoticeKind.FIRED, NoticeKind.RESOLVED]
 
 
 class TestWhatAlwaysHolds:
