@@ -15,9 +15,9 @@ from queueapi.actions.message_batches import MAX_BATCH, OutgoingMessage
 
 
 class _Message(Struct, forbid_unknown_fields=True, gc=False):
-    # Text, as most of a batch name the same one: each tenant's id is made once.
-    tenant: str
     entity: UUID
+    # Text, as most of a batch name the same one: each tenant's id is made once.
+    tenant: str | UnsetType = UNSET
     # As it stands there: it is stored so.
     payload: Raw | UnsetType = UNSET
     payload_base64: str | UnsetType = UNSET
@@ -31,29 +31,41 @@ _ONE: Final = msgspec.json.Decoder(_Message)
 _MANY: Final = msgspec.json.Decoder(_Batch)
 
 
-def read_one(body: bytes, max_depth: int) -> list[OutgoingMessage] | None:
-    """The one message of a body."""
+def read_one(body: bytes, max_depth: int, own: UUID | None) -> list[OutgoingMessage] | None:
+    """The one message of a body; of the sender's own tenant, where there is one and none is named."""
     # The object around it is a level of its own.
-    return _read(_ONE, body, max_depth - 1)
+    return _read(_ONE, body, max_depth - 1, own)
 
 
-def read_many(body: bytes, max_depth: int) -> list[OutgoingMessage] | None:
-    """The messages of a batch."""
-    return _read(_MANY, body, max_depth - 3)
+def read_many(body: bytes, max_depth: int, own: UUID | None) -> list[OutgoingMessage] | None:
+    """The messages of a batch, likewise."""
+    return _read(_MANY, body, max_depth - 3, own)
 
 
 def _read(
-    decoder: "msgspec.json.Decoder[_Message] | msgspec.json.Decoder[_Batch]", body: bytes, max_depth: int
+    decoder: "msgspec.json.Decoder[_Message] | msgspec.json.Decoder[_Batch]",
+    body: bytes,
+    max_depth: int,
+    own: UUID | None,
 ) -> list[OutgoingMessage] | None:
     try:
         # What is passed over is not looked at: neither its characters nor, below, how deep it is.
         body.decode()
         given = decoder.decode(body)
         messages: Sequence[_Message] = given.messages if isinstance(given, _Batch) else [given]
-        tenants = {text: UUID(text) for text in {one.tenant for one in messages}}
+        tenants = {named: _tenant(named, own) for named in {one.tenant for one in messages}}
         return [OutgoingMessage(tenants[one.tenant], one.entity, _data(one, max_depth)) for one in messages]
     except (ValueError, RecursionError):
         return None
+
+
+def _tenant(named: str | UnsetType, own: UUID | None) -> UUID:
+    """ValueError for what is none."""
+    if isinstance(named, str):
+        return UUID(named)
+    if own is None:
+        raise ValueError("whose message it is has to be said")
+    return own
 
 
 def _data(message: _Message, max_depth: int) -> bytes:

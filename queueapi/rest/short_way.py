@@ -128,7 +128,7 @@ def _check(asked: Asked, queues: _Queues) -> _Checked | None:
     if token is None or principal is None or not principal.may(WRITE, Resource.MESSAGES):
         return None
     read = read_many if asked.is_batch else read_one
-    messages = read(asked.body, config().rest.max_json_depth)
+    messages = read(asked.body, config().rest.max_json_depth, principal.tenant_id)
     tenants = {message.tenant for message in messages or ()}
     if not messages or not _are_known(principal, tenants):
         return None

@@ -167,6 +167,18 @@ def test_who_may_not_is_left_to_the_long_way(installation, secret) -> None:
     assert shortly(secret, message) is None
 
 
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_a_tenants_token_need_not_say_whose_its_messages_are(installation, secret, is_batch) -> None:
+    tenant = installation.tenant
+    token = token_of(person("ada.l", Role.TENANT_ADMIN, tenant), ["messages:write"], tenant=tenant)[1]
+    message = one(installation)
+    del message["tenant"]
+    body = {"messages": [message, one(installation)]} if is_batch else message
+    assert told(shortly(token, body, is_batch=is_batch))[0] == 201
+    assert messages_in(World(installation)) == (2 if is_batch else 1)
+    assert shortly(secret, body, is_batch=is_batch) is None
+
+
 def test_a_tenants_token_reaches_its_own_queue_before_the_systems(installation) -> None:
     tenant = installation.tenant
     isolated(tenant, installation.queue)

@@ -17,6 +17,7 @@ from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant
 from queueapi.choices import Role
 from queueapi.models import AuditEntry, ConsumerStanding, Operation, Queue
+from queuecore.messages import PRODUCER_ID
 from tests.integration.queue_kit import isolated
 from tests.letters import make_letter, states_of
 from tests.people import api_of, person
@@ -106,6 +107,29 @@ def test_a_shared_queue_is_used_and_not_changed(api, world) -> None:
     assert api.post(f"{QUEUES}/telemetry/messages", message).status_code == 201
 
 
+@pytest.mark.parametrize(("question", "status"), [("", 201), ("?dry_run=true", 200)])
+def test_whose_a_message_is_need_not_be_said_by_a_tenants_people(api, world, question, status) -> None:
+    message = {"entity": str(uuid4()), "payload": 1}
+    # One that names it, for what is read one by one as soon as something is unusual.
+    unusual = {**message, "tenant": str(world.tenant.id), "payload_base64": "%"}
+    assert api.post(f"{QUEUES}/telemetry/messages{question}", message).status_code == status
+    batch = f"{QUEUES}/telemetry/messages/batch{question}"
+    assert api.post(batch, {"messages": [message, message]}).status_code == status
+    assert list(api.post(batch, {"messages": [message, unusual]}).json()["errors"]["messages"]) == ["1"]
+    stored = api_of(person("root", Role.ADMINISTRATOR)).get(f"{QUEUES}/telemetry/messages").json()["results"]
+    assert [row["tenant"] for row in stored] == [str(world.tenant.id)] * (0 if question else 3)
+
+
+def test_who_belongs_to_no_tenant_says_whose_a_message_is(installation) -> None:
+    message = {"entity": str(uuid4()), "payload": 1}
+    root = api_of(person("root", Role.ADMINISTRATOR))
+    answer = root.post(f"{QUEUES}/telemetry/messages", message)
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["tenant"])
+    assert "you belong to no tenant" in str(answer.json()["errors"])
+    answer = root.post(f"{QUEUES}/telemetry/messages/batch", {"messages": [message]})
+    assert answer.json()["errors"] == {"messages": {"0": ["tenant: give a UUID"]}}
+
+
 @pytest.mark.parametrize("named", ["foreign", "nobodys"])
 def test_nobody_sends_messages_of_another_tenant(api, world, named) -> None:
     tenant = world.other.id if named == "foreign" else uuid4()
@@ -144,6 +168,19 @@ def test_anothers_letter_is_as_one_that_does_not_exist(api, world, verb, named) 
     assert answer.status_code == 409
     assert answer.json()["detail"] == "1 of the letters does not exist; reload the list and choose again"
     assert states_of(list(world.letters.values())) == ["open"] * 3
+
+
+def test_which_service_sent_a_letter_is_not_for_a_tenants_people(api, world) -> None:
+    headers = {name: base64.b64encode(value).decode() for name, value in ((PRODUCER_ID, b"core-1"), ("unit", b"C"))}
+    letter = make_letter(world.shared, tenant=world.tenant, headers=headers, service="rule-engine-1")
+    shown = api.get(f"{LETTERS}/{letter.id}").json()
+    assert (shown["headers"], shown["service"]) == ({"unit": headers["unit"]}, "")
+    assert {row["service"] for row in api.get(LETTERS).json()["results"]} == {""}
+    edited = api.put(f"{LETTERS}/{letter.id}/message", {"headers": headers, "payload": 1, "reason": "unit"})
+    assert edited.status_code == 200
+    assert api.get(f"{LETTERS}/{letter.id}").json()["edit"]["headers"] == {"unit": headers["unit"]}
+    told = api_of(person("root", Role.ADMINISTRATOR)).get(f"{LETTERS}/{letter.id}").json()
+    assert (told["headers"], told["service"]) == (headers, "rule-engine-1")
 
 
 def test_a_filter_means_the_own_letters(api, world) -> None:

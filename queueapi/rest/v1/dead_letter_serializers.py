@@ -18,8 +18,10 @@ from queueapi.models import (
 from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.conventions.dry_runs import ChangePlanSerializer
 from queueapi.rest.permissions import requester_of
+from queueapi.rest.tenancy import is_told_details
 from queueapi.rest.v1.histories import HistorySerializer
 from queueapi.rest.v1.selections import SelectionSerializer
+from queueapi.selectors.dead_letters import headers_told
 from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_groups import last_replay, tenants_hit
 from queuecore.messages import Key, QueueMessage
@@ -32,7 +34,7 @@ class LedgerSerializer(serializers.ModelSerializer[LedgerEntry]):
 
 
 class LetterLineSerializer(serializers.ModelSerializer[DeadLetter]):
-    """A letter in a list: without its message."""
+    """A letter in a list: without its message. A tenant's people are not told which service it was."""
 
     class Meta:
         model = DeadLetter
@@ -42,6 +44,14 @@ class LetterLineSerializer(serializers.ModelSerializer[DeadLetter]):
             "reason", "exception_class", "exception_message", "fingerprint", "attempts", "sent_at", "first_failed_at",
             "failed_at", "replay_count", "replay", "replay_of", "note",
         ]  # fmt: skip
+
+    def to_representation(self, instance: DeadLetter) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        if is_told_details(self.context):
+            return shown
+        if "headers" in shown:
+            shown["headers"] = headers_told(shown["headers"])
+        return shown | {"service": ""}
 
 
 class EditSerializer(serializers.ModelSerializer[DeadLetterEdit]):
@@ -84,7 +94,10 @@ class LetterSerializer(LetterLineSerializer):
     @extend_schema_field(EditSerializer(allow_null=True))
     def get_edit(self, letter: DeadLetter) -> Any:
         edit = DeadLetterEdit.objects.filter(letter=letter).first() if letter.is_edited else None
-        return edit and EditSerializer(edit).data
+        if edit is None:
+            return None
+        shown: dict[str, Any] = dict(EditSerializer(edit).data)
+        return shown if is_told_details(self.context) else shown | {"headers": headers_told(shown["headers"])}
 
     @extend_schema_field(LedgerSerializer(many=True))
     def get_ledger(self, letter: DeadLetter) -> Any:

@@ -3,6 +3,7 @@
 import json
 from base64 import b64decode
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,22 +22,28 @@ from queuecore.messagetypes import MessageForm
 _FIELDS: Final = {"tenant", "entity", "payload", "payload_base64"}
 
 
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """Whose messages somebody may send: of the tenants they know of, or of their own, which need not be named."""
+
+    known: QuerySet[Tenant]
+    own: UUID | None
+
+
 def read_batch(
-    queue: Queue, request: Request, message_form: MessageForm | None, tenants: QuerySet[Tenant]
+    queue: Queue, request: Request, message_form: MessageForm | None, senders: Senders
 ) -> list[OutgoingMessage]:
     """All of them, or ValidationError with what is wrong with each that is. With a form, JSON is encoded by it, else it
-    is as it was sent. They are of these tenants, which who sends them may know of."""
-    sent = None if message_form else read_many(request.body, config().rest.max_json_depth)
+    is as it was sent."""
+    sent = None if message_form else read_many(request.body, config().rest.max_json_depth, senders.own)
     if sent is not None and not any(check_outgoing(queue, message) for message in sent):
-        if wrong := _unknown_tenants(sent, tenants):
+        if wrong := _unknown_tenants(sent, senders.known):
             raise ValidationError({"messages": wrong})
         return sent
-    return _read_each(queue, request.data, message_form, tenants)
+    return _read_each(queue, request.data, message_form, senders)
 
 
-def _read_each(
-    queue: Queue, body: object, message_form: MessageForm | None, tenants: QuerySet[Tenant]
-) -> list[OutgoingMessage]:
+def _read_each(queue: Queue, body: object, message_form: MessageForm | None, senders: Senders) -> list[OutgoingMessage]:
     """One by one, where something is wrong with one or the other, or unusual."""
     if isinstance(body, dict) and (wrong_names := [name for name in body if name != "messages"]):
         raise ValidationError({name: [unknown_name("field", name, ["messages"])] for name in wrong_names})
@@ -47,25 +54,26 @@ def _read_each(
     wrong: dict[str, list[str]] = {}
     for index, one in enumerate(given):
         try:
-            messages.append(_read(queue, one, message_form))
+            messages.append(_read(queue, one, message_form, senders.own))
         except (ValueError, InvalidMessage) as error:
             wrong[str(index)] = [str(error)]
         except RecursionError as error:
             raise ParseError(f"message {index} is nested too deeply; flatten it, or use payload_base64") from error
     if not wrong:
-        wrong = _unknown_tenants(messages, tenants)
+        wrong = _unknown_tenants(messages, senders.known)
     if wrong:
         raise ValidationError({"messages": wrong})
     return messages
 
 
-def _read(queue: Queue, one: object, message_form: MessageForm | None) -> OutgoingMessage:
+def _read(queue: Queue, one: object, message_form: MessageForm | None, own: UUID | None) -> OutgoingMessage:
     """ValueError says what is wrong."""
     if not isinstance(one, dict):
         raise ValueError("a message is an object with tenant, entity and payload")
     if unknown := one.keys() - _FIELDS:
         raise ValueError(f"there is no field {min(unknown)!r}; there are: {', '.join(sorted(_FIELDS))}")
-    message = OutgoingMessage(_uuid(one, "tenant"), _uuid(one, "entity"), _data(one, message_form))
+    tenant = own if own is not None and "tenant" not in one else _uuid(one, "tenant")
+    message = OutgoingMessage(tenant, _uuid(one, "entity"), _data(one, message_form))
     if why := check_outgoing(queue, message):
         raise ValueError(why)
     return message

@@ -23,7 +23,7 @@ from queueapi.rest.conventions.idempotency import leaves_the_database
 from queueapi.rest.permissions import requester_of
 from queueapi.rest.tailing import open_tail
 from queueapi.rest.v1 import message_serializers as wire
-from queueapi.rest.v1.message_batches import read_batch
+from queueapi.rest.v1.message_batches import Senders, read_batch
 from queueapi.rest.v1.problem_schema import refusals
 from queueapi.selectors.message_scans import partitions_for, read_message, scan_messages
 from queueapi.selectors.message_shapes import WHOLE_BYTES, MessageShaper, PayloadForm
@@ -175,8 +175,9 @@ class MessageRoutes:
         """Up to 500. All are checked before any is sent; then all are sent, and waited for together. 201 where each was
         stored, 207 where the provider refused some: each result says which. With `dry_run`, where each would go."""
         queue = self.get_object()
-        tenants = visible(requester_of(request), Tenant.objects.all())
-        messages = read_batch(queue, request, encoding_form(queue, request), tenants)
+        requester = requester_of(request)
+        senders = Senders(visible(requester, Tenant.objects.all()), requester.tenant_id)
+        messages = read_batch(queue, request, encoding_form(queue, request), senders)
         if is_dry_run(request):
             return Response(ChangePlanSerializer(plan_batch(queue, messages)).data)
         outcomes = publish_batch(queue, messages)

@@ -131,7 +131,7 @@ class QueueViewSet(
         message = _given(PublishSerializer, request).validated_data
         if "payload" in message and (form := encoding_form(queue, request)):
             message["data"] = form.from_json(message["payload"])
-        elif sent := read_one(request.body, config().rest.max_json_depth):
+        elif sent := read_one(request.body, config().rest.max_json_depth, message["tenant"].pk):
             # As it was sent, not as Python would write it.
             message["data"] = sent[0].data
         if is_dry_run(request):

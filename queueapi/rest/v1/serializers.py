@@ -8,23 +8,36 @@ from rest_framework import serializers
 
 from queueapi.models import Operation, Tenant
 from queueapi.rest.conventions.bodies import StrictSerializer
+from queueapi.rest.permissions import requester_of
 from queueapi.rest.tenancy import VisibleField, is_told_details
-from queueapi.selectors.operation_words import error_of_operation
+from queueapi.selectors.operation_words import error_of_operation, result_of_operation
 
 
 class PublishSerializer(StrictSerializer):
     """One message. The payload is given once: as JSON in `payload`, or as raw bytes in `payload_base64`."""
 
-    tenant = VisibleField(queryset=Tenant.objects.all(), help_text="Whose message it is.")
+    tenant = VisibleField(
+        queryset=Tenant.objects.all(),
+        required=False,
+        help_text="Whose message it is. A tenant's people and tokens may leave it out: it is theirs.",
+    )
     entity = serializers.UUIDField(help_text="Messages of one entity keep their order.")
     payload = serializers.JSONField(required=False, allow_null=True)
     payload_base64 = serializers.CharField(required=False, allow_blank=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "tenant" not in attrs:
+            attrs["tenant"] = self._own_tenant()
         if ("payload" in attrs) == ("payload_base64" in attrs):
             raise serializers.ValidationError("give either payload or payload_base64")
         attrs["data"] = json.dumps(attrs["payload"]).encode() if "payload" in attrs else _decoded(attrs)
         return attrs
+
+    def _own_tenant(self) -> Tenant:
+        tenant_id = requester_of(self.context["request"]).tenant_id
+        if tenant_id is None:
+            raise serializers.ValidationError({"tenant": "say whose message it is: you belong to no tenant"})
+        return Tenant.objects.get(pk=tenant_id)
 
 
 def _decoded(attrs: dict[str, Any]) -> bytes:
@@ -48,7 +61,12 @@ class OperationSerializer(serializers.ModelSerializer[Operation]):
             "id", "kind", "summary", "state", "done", "total", "result", "error", "attempts", "created_at",
             "started_at", "finished_at",
         ]  # fmt: skip
+        extra_kwargs = {"result": {"help_text": "What came of it, once it has succeeded: `message` says so."}}
 
     def to_representation(self, instance: Operation) -> dict[str, Any]:
         shown: dict[str, Any] = super().to_representation(instance)
-        return shown | {"error": error_of_operation(instance, is_detailed=is_told_details(self.context))}
+        is_detailed = is_told_details(self.context)
+        return shown | {
+            "result": result_of_operation(instance, is_detailed=is_detailed),
+            "error": error_of_operation(instance, is_detailed=is_detailed),
+        }
