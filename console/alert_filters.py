@@ -7,9 +7,9 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from console.filters import search_box
+from console.filters import TenantNameFilter, search_box
 from queueapi.choices import AlertMetric, AlertSeverity, AlertState, ChannelKind
-from queueapi.models import Alert, AlertChannel, AlertRule, Queue, Silence, Tenant
+from queueapi.models import Alert, AlertChannel, AlertRule, Queue, Silence
 
 # In any state; without one, those that are not over.
 EVERY: Final = "all"
@@ -23,14 +23,10 @@ def _hidden(rows: QuerySet[Any]) -> django_filters.ModelChoiceFilter:
     return django_filters.ModelChoiceFilter(queryset=rows, widget=forms.HiddenInput)
 
 
-def _tenant() -> django_filters.ModelChoiceFilter:
-    return django_filters.ModelChoiceFilter(queryset=Tenant.objects.all(), empty_label="Any tenant")
-
-
 class AlertFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Queue, rule or reason")
     severity = django_filters.ChoiceFilter(choices=AlertSeverity, empty_label="Any severity")
-    tenant = _tenant()
+    tenant = TenantNameFilter()
     state = django_filters.ChoiceFilter(
         choices=[*AlertState.choices, (EVERY, "All")], method="by_state", widget=forms.HiddenInput
     )
@@ -57,7 +53,7 @@ class RuleFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Name or description")
     metric = django_filters.ChoiceFilter(choices=AlertMetric, empty_label="Any metric")
     severity = django_filters.ChoiceFilter(choices=AlertSeverity, empty_label="Any severity")
-    tenant = _tenant()
+    tenant = TenantNameFilter()
     enabled = django_filters.BooleanFilter(label="Show", widget=forms.Select(choices=_ON))
     queue = _hidden(Queue.objects.all())
 
@@ -84,7 +80,7 @@ class ChannelFilter(django_filters.FilterSet):
 class SilenceFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Reason, or who silenced it")
     active = django_filters.BooleanFilter(label="Show", method="by_active", widget=forms.Select(choices=_HELD))
-    tenant = _tenant()
+    tenant = TenantNameFilter()
 
     class Meta:
         model = Silence

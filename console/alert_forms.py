@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from django import forms
 
-from console.fields import DurationField, QueueField
+from console.fields import DurationField, IsolableTenantField, NumberField, QueueField
+from console.widgets import LongSelect
 from queueapi.actions.alert_rules import CHANGEABLE, CHANNEL_FIELDS, RULE_FIELDS
 from queueapi.alerting.metrics import METRICS, SubjectKind
 from queueapi.choices import AlertMetric
-from queueapi.models import AlertChannel, AlertRule, Tenant
-from queuecore.topics import SYSTEM_TENANT
+from queueapi.models import AlertChannel, AlertRule
 
 _LENGTHS: Final = {
     "15 minutes": timedelta(minutes=15),
@@ -65,17 +65,11 @@ class SilenceAlertForm(forms.Form):
     )
 
 
-def _tenants(**options: Any) -> "forms.ModelChoiceField[Tenant]":
-    """Alerts of what all share are of no tenant."""
-    others = Tenant.objects.exclude(pk=SYSTEM_TENANT)
-    return forms.ModelChoiceField(others, required=False, empty_label="Any tenant", **options)
-
-
 class SilenceForm(SilenceAlertForm):
     """Alerts that match all that is named."""
 
-    rule = forms.ModelChoiceField(AlertRule.objects.all(), required=False, empty_label="Any rule")
-    tenant = _tenants(help_text="Its own queues.")
+    rule = forms.ModelChoiceField(AlertRule.objects.all(), required=False, empty_label="Any rule", widget=LongSelect)
+    tenant = IsolableTenantField(help_text="Its name or id, for its own queues. Empty: any.")
     queue = QueueField(help_text="Its name or id. Empty: any.")
     subject_key = forms.CharField(max_length=300, required=False, widget=forms.HiddenInput)
 
@@ -86,8 +80,9 @@ class SilenceForm(SilenceAlertForm):
 
 
 def _channels(label: str) -> "forms.ModelMultipleChoiceField[AlertChannel]":
-    widget = forms.CheckboxSelectMultiple
-    return forms.ModelMultipleChoiceField(AlertChannel.objects.all(), label=label, required=False, widget=widget)
+    return forms.ModelMultipleChoiceField(
+        AlertChannel.objects.all(), label=label, required=False, widget=forms.CheckboxSelectMultiple
+    )
 
 
 class RuleChangeForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's own takes none
@@ -102,6 +97,7 @@ class RuleChangeForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's own
         labels = _LABELS
         help_texts = _HELP
         widgets = {"name": forms.TextInput(attrs={"autocomplete": "off"})}
+        field_classes = {"threshold": NumberField, "resolve_at": NumberField}
 
     def limits(self) -> list[forms.BoundField]:
         return [self[name] for name in ("threshold", "for_s", "resolve_at", "resolve_for_s")]
@@ -124,7 +120,7 @@ class RuleForm(RuleChangeForm):
     """With neither tenant nor queue nor topic it is for everything that its metric is of."""
 
     metric = forms.ChoiceField(choices=_metrics, label="What it looks at")
-    tenant = _tenants(label="One tenant", help_text="Its own queues.")
+    tenant = IsolableTenantField(label="One tenant", help_text="Its name or id, for its own queues.")
     queue = QueueField(label="One queue", help_text="Its name or id.")
 
     class Meta(RuleChangeForm.Meta):

@@ -12,13 +12,18 @@ from django.http import HttpRequest
 from queueapi.actions.rehearsing import rehearse
 from queueapi.change_plans import NOTHING, Change, ChangePlan
 from queueapi.errors import ActionError
-from queueapi.models import AlertRule, Queue, Tenant
+from queueapi.models import AlertRule, Queue, Tenant, TenantProfile
 from queuecore.errors import QueueError
 
 Made = TypeVar("Made")
 
 # Of what there are ids in plans: those are for machines.
-_NAMED: Final[dict[str, Manager[Any]]] = {"tenant": Tenant.objects, "queue": Queue.objects, "rule": AlertRule.objects}
+_NAMED: Final[dict[str, Manager[Any]]] = {
+    "profile": TenantProfile.objects,
+    "queue": Queue.objects,
+    "rule": AlertRule.objects,
+    "tenant": Tenant.objects,
+}
 # What actions say of one field of the thing that they refuse.
 _OF_FIELD: Final = re.compile(r"(?:queue [^ :]+: )?(?P<field>[a-z_]+): (?P<text>.+)", re.DOTALL)
 
@@ -63,8 +68,12 @@ def planned(act: Callable[[], object]) -> ChangePlan:
 
 def readable(plan: ChangePlan) -> ChangePlan:
     """Fields by their names: whose they are is the page's title."""
-    fields = [change for change in plan.changes if ": " in change.what]
-    return replace(plan, changes=tuple(_readable(change) for change in fields))
+    return readable_fields(replace(plan, changes=tuple(change for change in plan.changes if ": " in change.what)))
+
+
+def readable_fields(plan: ChangePlan) -> ChangePlan:
+    """The same, of a plan that is of one thing's fields alone."""
+    return replace(plan, changes=tuple(_readable(change) for change in plan.changes))
 
 
 def _readable(change: Change) -> Change:
@@ -82,6 +91,8 @@ def _text(value: Any) -> Any:
     """None for nothing, which has a sign of its own."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if isinstance(value, dict):
         return "; ".join(f"{name}: {_text(each)}" for name, each in value.items()) or None
     if isinstance(value, list):

@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet, Subquery
 
 from queueapi.models import Queue, Tenant
+from queuecore.topics import SYSTEM_TENANT
 
 _MOST_NAMED: Final = 5
 
@@ -43,6 +44,23 @@ class TenantField(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         return value.name if isinstance(value, Tenant) else _name_of(Tenant.objects.all(), value)
+
+
+class IsolableTenantField(TenantField):
+    """Not the system's, which is no tenant like the others."""
+
+    def clean(self, value: Any) -> Tenant | None:
+        found = super().clean(value)
+        if found is not None and found.pk == SYSTEM_TENANT:
+            raise ValidationError("The system tenant's things are everybody's: leave it empty, or name another tenant.")
+        return found
+
+
+class NumberField(forms.FloatField):
+    """Any number; a whole one is written as people write it: 0, and not 0.0."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class DurationField(forms.TypedChoiceField):

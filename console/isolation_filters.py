@@ -7,14 +7,14 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from console.access import is_told_details
-from console.filters import search_box
+from console.filters import TenantNameFilter, search_box
 from queueapi.choices import IsolationState
-from queueapi.models import IsolationRequest, Tenant
+from queueapi.models import IsolationRequest
 
 
 class IsolationFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Tenant, reason or who asked")
-    tenant = django_filters.ModelChoiceFilter(queryset=Tenant.objects.all(), empty_label="Any tenant")
+    tenant = TenantNameFilter()
     state = django_filters.ChoiceFilter(choices=IsolationState, widget=forms.HiddenInput)
 
     class Meta:

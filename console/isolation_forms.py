@@ -6,6 +6,7 @@ from typing import Any, Final
 from django import forms
 from django.http import QueryDict
 
+from console.fields import NumberField
 from console.templatetags.console import milliseconds_long
 from queueapi.models import Queue, Tenant
 from queueapi.models.tenant_profile import TenantProfile
@@ -29,7 +30,7 @@ class AskedQueueForm(forms.Form):
 
     chosen = forms.BooleanField(required=False)
     partitions = forms.IntegerField(required=False, min_value=1, max_value=_MOST)
-    retention_h = forms.FloatField(label="Messages kept for (hours)", required=False, min_value=0.001, max_value=_MOST)
+    retention_h = NumberField(label="Messages kept for (hours)", required=False, min_value=0.001, max_value=_MOST)
     submit_strategy = forms.ChoiceField(required=False)
     processing_strategy = forms.ChoiceField(required=False)
     retries = forms.IntegerField(required=False, min_value=0, max_value=1000)

@@ -9,9 +9,9 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from console.access import is_told_details
-from console.filters import search_box
+from console.filters import TenantNameFilter, search_box
 from queueapi.choices import Role
-from queueapi.models import ApiToken, Tenant
+from queueapi.models import ApiToken
 
 _LIVES: Final = [("valid", "Valid"), ("expired", "Expired"), ("revoked", "Revoked")]
 _ACTIVE: Final = [("", "All"), ("true", "Let in"), ("false", "Locked")]
@@ -21,7 +21,7 @@ class TokenFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Name, beginning or maker")
     life = django_filters.ChoiceFilter(label="State", choices=_LIVES, method="by_life", empty_label="Any state")
     role = django_filters.ChoiceFilter(choices=Role, empty_label="Any role")
-    tenant = django_filters.ModelChoiceFilter(queryset=Tenant.objects.all(), empty_label="Any tenant")
+    tenant = TenantNameFilter()
 
     class Meta:
         model = ApiToken
@@ -49,9 +49,7 @@ class TokenFilter(django_filters.FilterSet):
 class UserFilter(django_filters.FilterSet):
     q = search_box("Search", "search", "Name")
     role = django_filters.ChoiceFilter("account__role", label="Role", choices=Role, empty_label="Any role")
-    tenant = django_filters.ModelChoiceFilter(
-        "account__tenant", label="Tenant", queryset=Tenant.objects.all(), empty_label="Any tenant"
-    )
+    tenant = TenantNameFilter(field_name="account__tenant")
     active = django_filters.BooleanFilter("is_active", label="Show", widget=forms.Select(choices=_ACTIVE))
 
     class Meta:

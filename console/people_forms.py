@@ -6,13 +6,12 @@ from typing import Any, Final
 
 from django import forms
 
-from console.fields import DurationField
+from console.fields import DurationField, IsolableTenantField
 from console.scopes import ScopeRow, scope_rows
 from queueapi.access.principals import Principal
 from queueapi.access.table import SCOPES, is_within, scopes_of
 from queueapi.choices import Role
 from queueapi.models import Tenant
-from queuecore.topics import SYSTEM_TENANT
 
 _LIFETIMES: Final = {
     "7 days": timedelta(days=7),
@@ -36,18 +35,16 @@ _MEANINGS: Final = {
 }
 
 
-def _tenants() -> "forms.ModelChoiceField[Tenant]":
-    return forms.ModelChoiceField(
-        Tenant.objects.exclude(pk=SYSTEM_TENANT),
-        required=False,
-        empty_label="None: of the whole system",
-        help_text="For a tenant's role, and for such alone: nothing of others is seen.",
+def _tenant() -> IsolableTenantField:
+    return IsolableTenantField(
+        help_text="Its name or id: for a tenant's role, and for such alone. Nothing of others is seen.",
+        widget=forms.TextInput(attrs={"placeholder": "None: of the whole system", "autocomplete": "off"}),
     )
 
 
 class RoleForm(forms.Form):
     role = forms.ChoiceField(choices=list(_MEANINGS.items()), initial=Role.OPERATOR)
-    tenant = _tenants()
+    tenant = _tenant()
 
     def clean_role(self) -> Role:
         return Role(self.cleaned_data["role"])
@@ -80,7 +77,7 @@ class TokenForm(forms.Form):
     )
     lasts = DurationField(_LIFETIMES, label="Lasts", initial="90 days")
     role = forms.ChoiceField(help_text="The most it may. It ends with whoever made it.")
-    tenant = _tenants()
+    tenant = _tenant()
     what = forms.ChoiceField(label="It may", choices=_PRESETS, initial=_READING, widget=forms.RadioSelect)
     scopes = forms.MultipleChoiceField(choices=[(scope, scope) for scope in SCOPES], required=False)
 
@@ -91,10 +88,10 @@ class TokenForm(forms.Form):
         role.choices = [(each.value, told) for each, told in _MEANINGS.items() if is_within(each, maker.role)]
         role.initial = maker.role.value
         if maker.tenant_id is not None:
-            tenant = self.fields["tenant"]
-            assert isinstance(tenant, forms.ModelChoiceField)  # noqa: S101 (for the type checker)
-            tenant.queryset = Tenant.objects.filter(pk=maker.tenant_id)
-            tenant.initial, tenant.empty_label = maker.tenant_id, None
+            only = Tenant.objects.filter(pk=maker.tenant_id)
+            self.fields["tenant"] = forms.ModelChoiceField(
+                only, required=False, initial=maker.tenant_id, empty_label=None
+            )
 
     def clean_role(self) -> Role:
         return Role(self.cleaned_data["role"])

@@ -7,7 +7,7 @@ from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
 from console.changes import of_field
-from console.fields import TenantField
+from console.fields import NumberField, TenantField
 from console.measured_fields import BytesField, MillisecondsField
 from console.queue_field_texts import HELP, LABELS
 from queueapi.actions.queue_checks import CHANGEABLE
@@ -106,6 +106,7 @@ class QueueForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's own take
         labels = LABELS
         help_texts = HELP
         widgets = {name: forms.TextInput(attrs=_MONO) for name in ("label", "state_topic", "dlq_topic")}
+        field_classes = {"failure_percentage": NumberField, "dlq_max_ratio": NumberField}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from django import forms
 
-from console.fields import QueueField
+from console.fields import NumberField, QueueField
 from queueapi.actions.rebalances import LONGEST_REASON
 from queuecore.cluster.resizing import MAX_PARTITIONS
 from queuecore.cluster.services import MAX_WEIGHT, ServiceInfo
@@ -27,7 +27,7 @@ class RebalancePlanForm(forms.Form):
         max_value=_MOST_JOINING,
         widget=forms.NumberInput(attrs={"placeholder": "0"}),
     )
-    weight = forms.FloatField(
+    weight = NumberField(
         label="Each with the weight",
         required=False,
         min_value=0.001,

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from django import forms
 
+from console.fields import NumberField
 from queueapi.errors import InvalidInput
 from queueapi.replaying import MAX_RATE_PER_S, ReplaySettings
 
@@ -13,7 +14,7 @@ _PERCENT: Final = 100
 
 
 class ReplayForm(forms.Form):
-    rate = forms.FloatField(
+    rate = NumberField(
         label="Letters a second, at most",
         required=False,
         min_value=0.001,
@@ -28,7 +29,7 @@ class ReplayForm(forms.Form):
         help_text="In all, step by step: each waits for its outcome. Empty: all at once.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "1, 10, 100", "inputmode": "numeric"}),
     )
-    abort_percent = forms.FloatField(
+    abort_percent = NumberField(
         label="Stop above % failed again",
         required=False,
         min_value=0.1,

@@ -1,6 +1,7 @@
 """Where what the audit is about is to be seen."""
 
 from typing import Final
+from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
@@ -14,6 +15,7 @@ _LISTS: Final = {
     "alert": "alerts",
     "alert_channel": "alert_channels",
     "alert_rule": "alert_rules",
+    "dead_letter": "dead_letters",
     "isolation_request": "isolation_requests",
     "operation": "operations",
     "queue": "queues",
@@ -26,5 +28,7 @@ _LISTS: Final = {
 @register.filter
 def page_of(entry: AuditEntry) -> str:
     """Empty: it has none. What was deleted since is not there."""
+    if entry.object_type == "dead_letter_group":
+        return f"{reverse('dead_letters')}?{urlencode({'group': entry.object_id})}"
     name = _LISTS.get(entry.object_type)
     return f"{reverse(name)}{entry.object_id}/" if name else ""

@@ -17,7 +17,13 @@ from console.payloads import show_headers, show_payload
 from console.views import dead_letters
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterEdit
-from queueapi.selectors.dead_letters import COUNTED, SEARCHED, is_search_bounded, letters_for_lists
+from queueapi.selectors.dead_letters import (
+    COUNTED,
+    SEARCHED,
+    headers_told,
+    is_search_bounded,
+    letters_for_lists,
+)
 
 
 class OwnLetterList(dead_letters.LetterList):
@@ -55,7 +61,7 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
         "failed_replays": list(letter.failed_replays.order_by("failed_at").only("id", "failed_at", "state")),
         "why_not_replayable": dead_letters.WHY_NOT_REPLAYABLE.get(letter.state_choice, ""),
         "payload": show_payload(bytes(letter.body.payload)),
-        "headers": show_headers(letter.body.headers),
+        "headers": show_headers(headers_told(letter.body.headers)),
         "edited_payload": show_payload(bytes(edit.payload)) if edit else None,
     }
     is_final = letter.state != LetterState.REPLAYING

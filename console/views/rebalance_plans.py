@@ -69,6 +69,7 @@ def _seen(form: RebalancePlanForm, spread: Spread) -> dict[str, Any]:
         "flow": draw_moves(seen.plan.moves),
         "tables": balance_tables(balance),
         "why_not": _why_not(seen, asked),
+        "resized": getattr(form, "cleaned_data", {}).get("queue"),
         "service_count": len(spread.services),
     }
 

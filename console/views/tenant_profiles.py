@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
+from console.changes import readable_fields
 from console.lists import ListPage, Sort
 from console.tenant_filters import ProfileFilter
 from console.tenant_forms import ProfileForm
@@ -69,7 +70,7 @@ def create(request: HttpRequest) -> HttpResponse:
             plan = plan_profile_creation(**form.cleaned_data)
         except ActionError as error:
             form.add_error(None, f"Not created: {error.message}.")
-    return render(request, "tenant_profiles/form.html", {"form": form, "plan": plan})
+    return render(request, "tenant_profiles/form.html", {"form": form, "plan": plan and readable_fields(plan)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -87,7 +88,8 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
             plan = plan_profile_change(profile, **form.cleaned_data)
         except ActionError as error:
             form.add_error(None, f"Not changed: {error.message}.")
-    return render(request, "tenant_profiles/form.html", {"form": form, "plan": plan, "profile": profile})
+    context = {"form": form, "plan": plan and readable_fields(plan), "profile": profile}
+    return render(request, "tenant_profiles/form.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -102,5 +104,5 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
             return redirect("delete_tenant_profile", pk=pk)
         messages.success(request, f"Deleted: profile {profile.name}.")
         return redirect("tenant_profiles")
-    back, plan = reverse("tenant_profile", args=[pk]), plan_profile_deletion(profile)
+    back, plan = reverse("tenant_profile", args=[pk]), readable_fields(plan_profile_deletion(profile))
     return render(request, "parts/deletion.html", {"thing": profile, "back": back, "plan": plan})

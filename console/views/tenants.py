@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.access import actor_of
+from console.changes import readable_fields
 from console.lists import ListPage, Sort
 from console.tenant_filters import TenantFilter
 from console.tenant_forms import SuspensionForm, TenantForm
@@ -18,10 +18,10 @@ from queueapi.actions.tenant_removal import delete_tenant, plan_tenant_deletion
 from queueapi.actions.tenant_states import plan_resumption, plan_suspension, resume_tenant, suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, plan_tenant_change, plan_tenant_creation
 from queueapi.admission import admission
-from queueapi.change_plans import Change, ChangePlan
+from queueapi.change_plans import ChangePlan
 from queueapi.choices import TenantState
 from queueapi.errors import ActionError
-from queueapi.models import Tenant, TenantProfile
+from queueapi.models import Tenant
 from queueapi.selectors.alerts import open_alerts_of
 from queueapi.selectors.queue_rows import queue_rows
 from queueapi.selectors.tenant_figures import open_groups_of, quota_uses, today, usage_of
@@ -86,7 +86,7 @@ def create(request: HttpRequest) -> HttpResponse:
             plan = plan_tenant_creation(**form.cleaned_data)
         except ActionError as error:
             form.add_error(None, f"Not created: {error.message}.")
-    return render(request, "tenants/form.html", {"form": form, "plan": plan and _readable(plan)})
+    return render(request, "tenants/form.html", {"form": form, "plan": plan and readable_fields(plan)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -104,7 +104,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
             plan = plan_tenant_change(tenant, **form.cleaned_data)
         except ActionError as error:
             form.add_error(None, f"Not changed: {error.message}.")
-    context = {"form": form, "plan": plan and _readable(plan), "tenant": tenant}
+    context = {"form": form, "plan": plan and readable_fields(plan), "tenant": tenant}
     return render(request, "tenants/form.html", context)
 
 
@@ -148,17 +148,5 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
             return redirect("delete_tenant", pk=pk)
         messages.success(request, f"Deleted: tenant {tenant.name}.")
         return redirect("tenants")
-    told = {"thing": tenant, "back": reverse("tenant", args=[pk]), "plan": _readable(plan)}
+    told = {"thing": tenant, "back": reverse("tenant", args=[pk]), "plan": readable_fields(plan)}
     return render(request, "parts/deletion.html", told)
-
-
-def _readable(plan: ChangePlan) -> ChangePlan:
-    """With the profiles' names: ids are for machines."""
-    names = {str(pk): name for pk, name in TenantProfile.objects.values_list("pk", "name")}
-    return replace(plan, changes=tuple(_named(change, names) for change in plan.changes))
-
-
-def _named(change: Change, names: dict[str, str]) -> Change:
-    if change.what != "profile":
-        return change
-    return Change(change.what, names.get(change.before, change.before), names.get(change.after, change.after))

@@ -32,6 +32,7 @@ from queueapi.models import (
     Operation,
     OperationLogEntry,
     PipelineRun,
+    PipelineStanding,
     QuarantinedLetter,
     Queue,
     Replay,
@@ -312,7 +313,7 @@ def test_overview_never_shows_an_old_figure_as_if_it_were_fresh(admin_client: Cl
 
     shown = text_of(admin_client.get(reverse("overview")))
 
-    assert "Figures are 4 min old: the pipeline isn't running." in shown
+    assert "Figures are 4 min old: the pipeline does not run, or its run takes long." in shown
     assert "not known now" in shown
     assert "was 5,000 messages 4 min ago" in shown
     assert "Everything is fine" not in shown
@@ -320,8 +321,17 @@ def test_overview_never_shows_an_old_figure_as_if_it_were_fresh(admin_client: Cl
 
 
 def test_overview_tells_missing_samples_from_a_dead_pipeline(admin_client: Client) -> None:
-    make_run(240, finished_age_s=2)
+    """A run that finds nothing new has no row: that it succeeded is all there is of it."""
+    make_run(240)
+    PipelineStanding.objects.update_or_create(pk=1, defaults={"ran_at": ago(seconds=2), "succeeded_at": ago(seconds=2)})
     assert "the pipeline runs, but no new samples reach it" in text_of(admin_client.get(reverse("overview")))
+
+
+def test_overview_tells_a_pipeline_that_is_behind_from_missing_samples(admin_client: Client) -> None:
+    make_run(240, finished_age_s=2)
+    shown = text_of(admin_client.get(reverse("overview")))
+    assert "Figures are 4 min old: the pipeline runs, and is behind." in shown
+    assert "no new samples reach it" not in shown
 
 
 def test_overview_sums_partitions_and_puts_the_worst_queue_first(admin_client: Client) -> None:

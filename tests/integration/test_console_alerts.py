@@ -392,7 +392,7 @@ def test_a_rule_is_planned_created_and_changed(browser, queue) -> None:
     }
     planned = send(browser, "create_alert_rule", **data, plan="yes")
     assert "What would change" in planned
-    assert "3600.0" in planned
+    assert "threshold \N{EN DASH} 3600 " in planned
     assert not AlertRule.objects.filter(name="Reports").exists()
     assert "Created: rule Reports" in send(browser, "create_alert_rule", **data)
     rule = AlertRule.objects.get(name="Reports")
@@ -433,9 +433,11 @@ def test_a_rule_is_switched_off_and_on(browser, queue) -> None:
 
 
 def test_a_rule_is_deleted_after_its_plan(browser, queue) -> None:
-    rule = make_rule(queue, name="Mine")
+    rule = make_rule(queue, name="Mine", threshold=107.0)
     planned = seen(browser, "delete_alert_rule", rule.pk)
     assert "It will be gone" in planned
+    assert "threshold 107 resolve at 80 " in planned
+    assert "Field Now name Mine" in planned
     assert "Main" in planned
     assert "Deleted: rule Mine" in send(browser, "delete_alert_rule", rule.pk)
     default = AlertRule.objects.get(name="Answers take long")

@@ -299,6 +299,7 @@ def test_what_if_is_shown_before_anything_is_done(browser, cluster, queue) -> No
     shown = text_of(response)
     assert "8 would be placed" in shown
     assert "orders would have 8 new partitions instead of its 6" in shown.lower()
+    assert f'href="{reverse("resize_queue", args=[queue.pk])}"' in response.content.decode()
     assert "new-1" in shown
     assert 'id="apply" disabled title="A service joins by being started' in response.content.decode()
     assert 'value="b" id="id_leaving_1" checked' in response.content.decode()

@@ -1,5 +1,6 @@
 """What a tenant's people see in the console: their own, and nothing of others."""
 
+import base64
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ from queueapi.models import (
     Tenant,
     TenantUsageDay,
 )
+from queuecore.messages import PRODUCER_ID
 from tests.alerts import make_alert
 from tests.letters import make_letter, make_letters
 from tests.people import person, token_of
@@ -210,7 +212,9 @@ def test_their_administrators_pause_their_own_queue_and_viewers_are_told_why_not
     assert "tests" in seen(client, "queue", world.own.pk)
     assert client.post(reverse("resume_queue", args=[world.own.pk, pause.pk])).status_code == 302
     assert not world.own.pauses.exists()
+    assert "data-selection" in client.get(reverse("dead_letters")).content.decode()
     viewers = browser_of(world, "ned")
+    assert "data-selection" not in viewers.get(reverse("dead_letters")).content.decode()
     assert "which may not operate queues" in seen(viewers, "queue", world.own.pk)
     assert viewers.post(reverse("pause_queue", args=[world.own.pk]), {"reason": "x"}).status_code == 403
 
@@ -244,6 +248,15 @@ def test_a_letter_is_looked_at_noted_and_decided_on(world) -> None:
     viewers = browser_of(world, "ned")
     assert "which may not operate dead letters" in seen(viewers, "dead_letter", letter.pk)
     assert viewers.post(reverse("replay_letter", args=[letter.pk])).status_code == 403
+
+
+def test_a_letter_names_no_service_of_the_system(world) -> None:
+    headers = {PRODUCER_ID: base64.b64encode(b"core-1").decode(), "unit": base64.b64encode(b"Celsius").decode()}
+    letter = make_letter(world.own, tenant=world.tenant, headers=headers, service="rule-engine-1")
+    page = seen(browser(world), "dead_letter", letter.pk)
+    assert "Celsius" in page
+    assert "core-1" not in page
+    assert "rule-engine-1" not in page
 
 
 def test_tokens_are_made_for_their_own_tenant_alone(world) -> None:

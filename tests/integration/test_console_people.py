@@ -15,10 +15,11 @@ from django.utils import timezone
 from console.scopes import WORDS, scope_rows
 from queueapi.access.table import SCOPES, Resource, scopes_of
 from queueapi.actions.actor import SYSTEM
-from queueapi.actions.tenants import create_tenant
+from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.actions.tokens import revoke_token
 from queueapi.choices import Role
 from queueapi.models import Account, ApiToken, AuditEntry, Tenant
+from queuecore.topics import SYSTEM_TENANT
 from tests.console_pages import queries_of
 from tests.people import PASSWORD, bearer, person, token_of
 
@@ -213,6 +214,7 @@ def test_users_are_narrowed_down(browser, tenant) -> None:
         ({"q": "GU"}, "gus", "old"),
         ({"role": "operator"}, "old", "gus"),
         ({"tenant": str(tenant.pk)}, "gus", "old"),
+        ({"tenant": tenant.name.lower()}, "gus", "old"),
         ({"active": "false"}, "old", "gus"),
     ):
         rows = rows_of(browser, "users", **asked)
@@ -232,10 +234,13 @@ def test_a_user_is_created_and_can_sign_in(browser, client, tenant) -> None:
     [
         ({"password": "12345"}, "This password is too short"),
         ({"role": "tenant_admin"}, "is of one tenant; name it"),
+        ({"role": "tenant_admin", "tenant": "Nowhere"}, "There is no tenant &#x27;Nowhere&#x27;"),
+        ({"role": "tenant_admin", "tenant": str(SYSTEM_TENANT)}, "leave it empty, or name another tenant"),
         ({"name": "ada"}, "A user with that username already exists"),
     ],
 )
 def test_a_user_who_cannot_be_is_refused_and_stays_typed(browser, typed, told) -> None:
+    ensure_system_tenant()
     sent = {"name": "typed", "password": PASSWORD, "role": "operator", **typed}
     page = browser.post(reverse("create_user"), sent)
     assert told in words_of(page)

@@ -176,6 +176,12 @@ def test_what_is_typed_after_the_plan_is_planned_first(browser, installation) ->
     assert Queue.objects.get(pk=queue.pk).concurrency == 10
 
 
+@pytest.mark.parametrize(("stored", "shown"), [(0.0, "0"), (5.0, "5"), (2.5, "2.5")])
+def test_a_whole_number_is_shown_as_one(browser, installation, stored, shown) -> None:
+    Queue.objects.filter(pk=installation.queue.pk).update(failure_percentage=stored)
+    assert open_form(browser, installation.queue)["failure_percentage"] == shown
+
+
 def test_nothing_typed_is_nothing_to_confirm(browser, installation) -> None:
     shown = send(browser, installation.queue, open_form(browser, installation.queue)).content.decode()
     assert "Nothing would change." in shown

@@ -9,6 +9,7 @@ from django.urls import reverse
 from queueapi.actions.tenants import ensure_system_tenant
 from queueapi.choices import OperationState, Role
 from queueapi.models import Operation, Queue, Tenant
+from tests.letters import make_letter
 from tests.people import person
 
 pytestmark = pytest.mark.django_db
@@ -73,6 +74,17 @@ def test_auditors_look_and_change_nothing(client, queue) -> None:
     assert "auditor, and that role may not operate queues" in refused[0].content.decode()
     operation.refresh_from_db()
     assert (queue.pauses.count(), operation.state) == (0, OperationState.RUNNING)
+
+
+def test_auditors_read_why_they_choose_no_letters(client, queue) -> None:
+    make_letter(queue)
+    signed_in(client, Role.AUDITOR)
+    shown = client.get(reverse("dead_letters"), {"state": "open"}).content.decode()
+    assert "auditor, which may not operate dead letters" in shown
+    assert not any(offered in shown for offered in ("Replay selected", "Replay all", "Discard all", 'name="letter"'))
+    client.force_login(person("olga", Role.OPERATOR))
+    shown = client.get(reverse("dead_letters"), {"state": "open"}).content.decode()
+    assert all(offered in shown for offered in ("Replay selected", "Replay all", "Discard all", 'name="letter"'))
 
 
 @pytest.mark.parametrize(("role", "theirs"), [(Role.TENANT_ADMIN, OF_THEIR_ADMINS), (Role.TENANT_VIEWER, OF_TENANTS)])

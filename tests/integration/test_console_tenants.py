@@ -320,7 +320,10 @@ def test_a_profile_is_deleted_after_a_plan(browser, tenant, small) -> None:
     assert "Tenants have profile small: Acme; give them another profile first" in browser.get(url).content.decode()
     assert "Not deleted: tenants have profile small" in browser.post(url, follow=True).content.decode()
     change_tenant(SYSTEM, tenant, profile=TenantProfile.objects.get(pk=DEFAULT_PROFILE))
-    assert "It will be gone" in browser.get(url).content.decode()
+    planned = browser.get(url).content.decode()
+    assert "It will be gone" in planned
+    assert '<th scope="row" class="mono">approves isolation</th><td class="breakable">no</td>' in planned
+    assert "[]" not in planned
     assert "Deleted: profile small." in browser.post(url, follow=True).content.decode()
 
 

@@ -101,10 +101,13 @@ def _looking(data: Path) -> Iterator[Callable[[], dict[str, Looked]]]:
 
     def work() -> dict[str, Looked]:
         from queueapi.runtime import close_provider
+        from queuecore.collector import collect_seldom
         from tests.console_pages import addresses
 
         freshen()
         client = _client()
+        # As the web server does.
+        collect_seldom()
         found = {
             name: looked for name, address in _shown(client, addresses(things())) if (looked := _look(client, address))
         }
