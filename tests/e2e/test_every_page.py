@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
+from console.own_pages import OWN
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import SYSTEM_TENANT
 from tests.e2e.browser import sign_in
@@ -17,6 +18,8 @@ from tests.system import RunningSystem
 
 PASSWORD = "correct horse battery"
 FIRES_S = 60
+# All that comes over the wire, compressed as it is there.
+FIRST_BYTES = 500_000
 
 
 def furnish(system: RunningSystem) -> list[str]:
@@ -55,6 +58,39 @@ def own_tenant(system: RunningSystem) -> str:
     return next(str(one["id"]) for one in system.get_all("tenants") if one["id"] != str(SYSTEM_TENANT))
 
 
+def look_at_plans(walk: Walk, system: RunningSystem) -> None:
+    """Pages that come of a form on a list: what would be done to what was chosen."""
+    letter = system.request("GET", "dead-letters?state=open")["results"][0]["id"]
+    queue = system.get_all("queues")[0]["id"]
+    for name in ("replay_letters", "discard_letters", "restore_letters", "release_letters"):
+        walk.look_at_answer(name, letter=letter)
+    for name in ("pause_queues", "resume_queues"):
+        walk.look_at_answer(name, queue=queue)
+
+
+def furnish_tenant(system: RunningSystem, tenant: str) -> list[str]:
+    """A queue of its own with a letter and an alert, and something on its other lists. Where to begin."""
+    name = f"Own-{uuid4().hex[:8]}"
+    queue = system.request("POST", "queues", {"name": name, "topic": name, "handler": "demo.core", "tenant": tenant})
+    rule = {"name": name, "metric": "open_letters", "queue": queue["id"], "threshold": 0, "for_s": 0}
+    system.request("POST", "alert-rules", rule)
+    # Nobody can read it: it is a dead letter at once.
+    message = {"tenant": tenant, "entity": str(uuid4()), "payload_base64": "/w=="}
+    system.request("POST", f"queues/{queue['id']}/messages", message)
+    asked = {"tenant": tenant, "queues": [{"name": "Main", "partitions": 2}], "reason": "a test"}
+    isolation = system.request("POST", "isolation-requests", asked)["id"]
+    token = {"name": f"Token {name}", "scopes": ["queues:read"], "role": "tenant_viewer", "tenant": tenant}
+    system.request("POST", "tokens", token)
+    letter = wait_until(lambda: system.get_all(f"dead-letters?queue={queue['id']}"), FIRES_S)[0]["id"]
+    alert = wait_until(lambda: [one for one in system.get_all("alerts") if one["rule_name"] == name], FIRES_S)[0]["id"]
+    return [
+        f"/queues/{queue['id']}/",
+        f"/dead-letters/{letter}/",
+        f"/alerts/{alert}/",
+        f"/isolation-requests/{isolation}/",
+    ]
+
+
 def signed_in(browser: Browser, system: RunningSystem, name: str, password: str) -> Page:
     page = browser.new_context(base_url=system.url).new_page()
     sign_in(page, password, name)
@@ -76,26 +112,68 @@ def test_administrators_pages(browser: Browser, demo: RunningSystem) -> None:
     firsts = furnish(demo)
     page = signed_in(browser, demo, "admin", demo.password)
     walk = Walk(page, demo.url).all_pages(*firsts, "/")
+    look_at_plans(walk, demo)
     unreached = walk.unreached()
     page.context.close()
     assert not walk.complaints, "\n".join(walk.complaints)
+    assert not walk.heavy()
     assert not walk.closed
     assert not unreached, f"no link leads to {unreached}: link them, or let the demo have what leads there"
     assert {"overview", "queue", "change_queue", "search", "dead_letter", "alert", "user"} <= walk.seen.keys()
 
 
 @pytest.mark.full
-def test_pages_of_tenants_people_and_of_strangers(browser: Browser, demo: RunningSystem) -> None:
-    name = f"tenant-{uuid4().hex[:8]}"
-    person = {"name": name, "password": PASSWORD, "role": "tenant_admin", "tenant": own_tenant(demo)}
+@pytest.mark.parametrize("role", ["operator", "auditor"])
+def test_pages_of_those_who_may_not_all(browser: Browser, demo: RunningSystem, role: str) -> None:
+    """What they may not do is told by what cannot be pressed, which is to be read as well."""
+    person = {"name": f"{role}-{uuid4().hex[:8]}", "password": PASSWORD, "role": role}
+    demo.request("POST", "users", person)
+    page = signed_in(browser, demo, person["name"], PASSWORD)
+    walk = Walk(page, demo.url).all_pages("/")
+    page.context.close()
+    assert not walk.complaints, "\n".join(walk.complaints)
+    assert {"overview", "queue", "dead_letter", "rebalance"} <= walk.seen.keys()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("role", ["tenant_admin", "tenant_viewer"])
+def test_pages_of_tenants_people_and_of_strangers(browser: Browser, demo: RunningSystem, role: str) -> None:
+    tenant = demo.request("POST", "tenants", {"name": f"Tenant {uuid4().hex[:8]}"})["id"]
+    firsts = furnish_tenant(demo, tenant)
+    person = {"name": f"{role}-{uuid4().hex[:8]}", "password": PASSWORD, "role": role, "tenant": tenant}
     demo.request("POST", "users", person)
     page = browser.new_context(base_url=demo.url).new_page()
     walk = Walk(page, demo.url)
     walk.look_at("/login/")
-    sign_in(page, PASSWORD, name)
-    walk.all_pages("/")
+    sign_in(page, PASSWORD, person["name"])
+    letter = firsts[1].split("/")[2]
+    if role == "tenant_admin":
+        page.goto(firsts[1])
+        page.get_by_role("button", name="Replay", exact=True).click()
+        expect(page.get_by_test_id("letter-state")).not_to_have_text("Open")
+        for name in ("replay_letters", "discard_letters", "restore_letters", "release_letters"):
+            walk.look_at_answer(name, letter=letter)
+    walk.all_pages(*firsts, f"/tenants/{tenant}/isolate/", "/")
+    unreached = walk.unreached(OWN)
     # What does not open says why, which is to be read as well.
     for path in [*walk.closed.values()][:1]:
         walk.look_at(path)
     page.context.close()
     assert not walk.complaints, "\n".join(walk.complaints)
+    if role == "tenant_admin":
+        assert not unreached, f"no link leads a tenant's administrator to {unreached}"
+
+
+def test_the_first_load_and_those_after_it_are_small(browser: Browser, demo: RunningSystem) -> None:
+    """As a browser that was never here gets them, and then as one that was."""
+    page = browser.new_context(base_url=demo.url).new_page()
+    walk = Walk(page, demo.url)
+    first = walk.weigh("/login/")
+    sign_in(page, demo.password)
+    assert first + walk.weigh("/") < FIRST_BYTES
+    queue = demo.get_all("queues")[0]["id"]
+    for path in ("/", "/queues/", f"/queues/{queue}/", "/dead-letters/", "/tenants/", "/partitions/map/", "/audit/"):
+        walk.weigh(path)
+    page.context.close()
+    del walk.sizes["/login/"]
+    assert not walk.heavy()

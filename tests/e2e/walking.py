@@ -1,12 +1,13 @@
-"""Every page that links lead to, looked at: whether anybody can read it, on a phone as well, and whether it stays here.
+"""Every page that links lead to, looked at: whether anybody can read it, on a phone as well, whether it stays here, and
+how many bytes it takes.
 
 Pages are found by following links from the first one, a page of each kind once. What `console/urls.py` has and no link
-leads to is told by `unreached`: a new page cannot be forgotten here.
+leads to is told by `unreached`: a new page cannot be forgotten here, unless `NO_PAGES` says why.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -22,16 +23,42 @@ DESK = {"width": 1280, "height": 900}
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 # What another scheme of colours changes.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-ELSEWHERE = ("health", "metrics", "login", "logout")
+# What a browser that has been here before gets for a page: all that comes over the wire, compressed as it is there.
+MOST_BYTES: Final = 50_000
+# Addresses that are no page to be walked, and why.
+NO_PAGES: Final = {
+    "health": "for machines",
+    "metrics": "for machines",
+    "login": "looked at by whoever has not signed in",
+    "logout": "nothing is there to be seen, and whoever goes there is gone",
+}
+# What only takes a form, and leads back to a page that is walked.
+LEADING_BACK: Final = frozenset((
+    "acknowledge_alert", "activate_queue", "approve_isolation", "cancel_operation", "cancel_rebalance",
+    "comment_isolation", "note_group", "note_letter", "pause_operation", "pause_queue", "refuse_isolation",
+    "replay_letter", "resume_operation", "resume_queue", "resume_tenant", "retry_isolation", "silence_alert",
+    "switch_alert_rule", "test_alert_channel", "withdraw_isolation",
+))  # fmt: skip
 _NOBODY: dict[str, Any] = {"UUIDConverter": UUID(int=0), "IntConverter": 0, "StringConverter": "none"}
 _LINKS = """[...document.querySelectorAll("a[href], [hx-get]")].map(
     (each) => each.getAttribute("href") ?? each.getAttribute("hx-get")
 )"""
 
+_SEND = """([address, fields]) => {
+    const form = document.createElement("form")
+    Object.assign(form, {method: "post", action: address})
+    const token = document.querySelector("[name=csrfmiddlewaretoken]").value
+    for (const [name, value] of Object.entries({csrfmiddlewaretoken: token, ...fields})) {
+        form.append(Object.assign(document.createElement("input"), {type: "hidden", name, value}))
+    }
+    document.body.append(form)
+    form.submit()
+}"""
+
 
 def page_names() -> set[str]:
     """All addresses of the console, by their names: pages, parts of pages and what only takes a POST."""
-    return {one.name for one in urlpatterns if isinstance(one, URLPattern) and one.name} - set(ELSEWHERE)
+    return {one.name for one in urlpatterns if isinstance(one, URLPattern) and one.name} - NO_PAGES.keys()
 
 
 @dataclass
@@ -44,8 +71,13 @@ class Walk:
     seen: dict[str, str] = field(default_factory=dict)
     parts: set[str] = field(default_factory=set)
     closed: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    _received: int = 0
 
     def __post_init__(self) -> None:
+        network = self.page.context.new_cdp_session(self.page)
+        network.send("Network.enable")
+        network.on("Network.loadingFinished", self._receive)
         self.page.on("console", self._listen)
         self.page.on("pageerror", lambda error: self._note(str(error)))
         self.page.on("request", self._check_host)
@@ -77,11 +109,28 @@ class Walk:
 
     def look_at(self, path: str) -> None:
         """Light, dark and on a phone."""
+        self._prepare()
+        self.weigh(path)
+        self._look(path)
+
+    def look_at_answer(self, name: str, **fields: str) -> None:
+        """The page that comes of a form, likewise."""
+        self._prepare()
+        self.page.goto("/")
+        address = reverse(name)
+        with self.page.expect_navigation():
+            self.page.evaluate(_SEND, [address, fields])
+        self.page.wait_for_load_state("networkidle")
+        if urlsplit(self.page.url).path == address:
+            self.seen[name] = address
+        self._look(address)
+
+    def _prepare(self) -> None:
+        self.page.emulate_media(color_scheme="light")
+        self.page.set_viewport_size(DESK)  # type: ignore[arg-type]
+
+    def _look(self, path: str) -> None:
         page = self.page
-        page.emulate_media(color_scheme="light")
-        page.set_viewport_size(DESK)  # type: ignore[arg-type]
-        page.goto(path)
-        page.wait_for_load_state("networkidle")
         self._judge(path, "light", RULES)
         page.emulate_media(color_scheme="dark")
         self._judge(path, "dark", COLOURS)
@@ -90,9 +139,23 @@ class Walk:
         if width > PHONE["width"]:
             self._note(f"{path} is {width} px wide on a phone")
 
-    def unreached(self) -> list[str]:
-        """Addresses that are no page of those walked, and answer a GET."""
-        return [name for name in sorted(page_names() - self.seen.keys() - self.parts) if self._has_page(name)]
+    def weigh(self, path: str) -> int:
+        """Opens it; how many bytes came, with its scripts and styles where the browser does not have them yet."""
+        self._received = 0
+        self.page.goto(path)
+        self.page.wait_for_load_state("networkidle")
+        self.sizes[path] = self._received
+        return self._received
+
+    def heavy(self) -> dict[str, int]:
+        """Pages of more bytes than one may have."""
+        return {path: size for path, size in self.sizes.items() if size > MOST_BYTES}
+
+    def unreached(self, names: Collection[str] | None = None) -> list[str]:
+        """Of these addresses, or of all, those that were not walked and do not lead back to one that was."""
+        expected = page_names() if names is None else page_names() & set(names)
+        left = sorted(expected - self.seen.keys() - self.parts)
+        return [name for name in left if name not in LEADING_BACK or self._has_page(name)]
 
     def _has_page(self, name: str) -> bool:
         [pattern] = (one for one in urlpatterns if isinstance(one, URLPattern) and one.name == name)
@@ -105,6 +168,9 @@ class Walk:
             for node in violation["nodes"][:3]:
                 self._note(f"{path} ({scheme}): {violation['id']}: {node['html'][:200]} {_why(node)}")
 
+    def _receive(self, finished: dict[str, Any]) -> None:
+        self._received += int(finished["encodedDataLength"])
+
     def _listen(self, message: ConsoleMessage) -> None:
         """What is closed is told by `closed`, not by the browser."""
         if message.type == "error" and "a status of 403" not in message.text:
@@ -113,6 +179,8 @@ class Walk:
     def _check_host(self, request: Request) -> None:
         if not request.url.startswith((self.origin, "data:", "blob:")):
             self._note(f"{self.page.url} asks another host: {request.url}")
+        elif request.resource_type in ("xhr", "fetch") and (name := _name_of(urlsplit(request.url).path)):
+            self.parts.add(name)
 
     def _note(self, complaint: str) -> None:
         self.complaints.append(complaint)
