@@ -131,7 +131,8 @@ class Callers:
             except QueueError as error:
                 self._told(number, error)
             else:
-                self._told(number, future.exception(0))
+                # Too late to be cancelled, it may be about to end.
+                self._told(number, future.exception(DEADLINE_S))
 
     async def _await_briefly(self, number: int, future: ResponseFuture, patience_s: float) -> None:
         """A task that is cancelled cancels what it awaits."""

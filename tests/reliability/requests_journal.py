@@ -118,7 +118,10 @@ class Notes:
 
     def note_broken(self, broken: threading.ExceptHookArgs) -> None:
         """For `threading.excepthook`."""
-        self.note(What.BROKEN, outcome=f"{broken.exc_type.__name__}: {broken.exc_value}")
+        error = broken.exc_value
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        self.note(What.BROKEN, outcome=f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
         with self._lock:

@@ -50,7 +50,10 @@ def test_order_survives_more_and_fewer_partitions(installation, queue, tmp_path,
             sent |= producer.hear()
         wait_until(lambda: sum(map(len, firsts(read(journal)).values())) == sum(sent.values()))
         assert firsts(read(journal)) == {entity: list(range(count)) for entity, count in sent.items()}
-        assert {one.place for one in read(journal)} == set(map(str, range(10)))
+        # Entities are few, and drawn at random: a partition may have none.
+        used = {int(one.place) for one in read(journal)}
+        assert used <= set(range(10))
+        assert all(used & set(numbers) for numbers in (range(3), range(3, 8), range(8, 10)))
         for child in hosts:
             child.say()
             assert child.hear() == []
