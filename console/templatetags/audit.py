@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from django import template
 from django.urls import reverse
 
-from queueapi.models import AuditEntry
+from console.audit_changes import AuditedChange
 
 register = template.Library()
 
@@ -19,16 +19,23 @@ _LISTS: Final = {
     "isolation_request": "isolation_requests",
     "operation": "operations",
     "queue": "queues",
+    "rebalance": "rebalances",
+    "replay": "operations",
     "tenant": "tenants",
     "tenant_profile": "tenant_profiles",
     "user": "users",
 }
 
+# In these lists all of a thing is told.
+_ONLY_LISTED: Final = {"silence": "silences", "token": "tokens"}
+
 
 @register.filter
-def page_of(entry: AuditEntry) -> str:
+def page_of(audited: AuditedChange) -> str:
     """Empty: it has none. What was deleted since is not there."""
-    if entry.object_type == "dead_letter_group":
-        return f"{reverse('dead_letters')}?{urlencode({'group': entry.object_id})}"
-    name = _LISTS.get(entry.object_type)
-    return f"{reverse(name)}{entry.object_id}/" if name else ""
+    kind = audited.entry.object_type
+    if kind == "dead_letter_group":
+        return f"{reverse('dead_letters')}?{urlencode({'group': audited.page_id})}"
+    if kind in _ONLY_LISTED:
+        return reverse(_ONLY_LISTED[kind])
+    return f"{reverse(_LISTS[kind])}{audited.page_id}/" if kind in _LISTS else ""

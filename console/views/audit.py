@@ -10,7 +10,7 @@ from console.audit_changes import AuditedChange, changes_of
 from console.audit_filters import SEARCHED, AuditFilter
 from console.lists import BoundedPages, ListPage, Sort
 from queueapi.models import AuditEntry
-from queueapi.selectors.audit_names import names_of_objects
+from queueapi.selectors.audit_names import audit_names
 
 
 class AuditList(ListPage):
@@ -27,8 +27,8 @@ class AuditList(ListPage):
 
     def present(self, rows: Iterable[Any]) -> Iterable[AuditedChange]:
         entries = list(rows)
-        names = names_of_objects(viewer(self.request), entries)
-        return [changes_of(entry, names.get(entry.pk, "")) for entry in entries]
+        names = audit_names(viewer(self.request), entries)
+        return [changes_of(entry, names) for entry in entries]
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs)

@@ -1,7 +1,10 @@
 """What the things that the audit is about are called: it has their ids."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
@@ -27,6 +30,8 @@ from queueapi.models import (
     TenantProfile,
 )
 
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 # What has no name of its own is called by what it is of, or why it is there.
 _CALLED: Final[Mapping[str, tuple[type[Model], str]]] = {
     "alert": (Alert, "rule_name"),
@@ -46,31 +51,71 @@ _CALLED: Final[Mapping[str, tuple[type[Model], str]]] = {
 }
 
 
-def names_of_objects(principal: Principal, entries: Iterable[AuditEntry]) -> dict[int, str]:
-    """By the entry's id: what its object is called now, or was when it was made or deleted. Nothing of what they may
-    not know of. One query."""
-    shown = list(entries)
-    now = _names(principal, shown)
-    named = {entry.pk: now.get((entry.object_type, _plain(entry.object_id))) or _told(entry) for entry in shown}
-    return {pk: name for pk, name in named.items() if name}
+# What is shown on another's page: by the field that has its id.
+_SHOWN_AT: Final[Mapping[str, str]] = {"replay": "operation_id"}
+
+# What the values of others name by its id.
+_REFERRED: Final = ("operation", "queue", "tenant", "tenant_profile")
 
 
-def _names(principal: Principal, entries: Iterable[AuditEntry]) -> dict[tuple[str, str], str]:
+@dataclass(frozen=True, slots=True)
+class Named:
+    """`page_id` is whose page shows it: its own, as a rule."""
+
+    name: str
+    page_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditNames:
+    """By kind, and the id without hyphens: the name, and the id of the page it is shown at where that is another's.
+    Nothing of what they may not know of who asked."""
+
+    known: Mapping[tuple[str, str], tuple[str, str]]
+
+    def of(self, entry: AuditEntry) -> Named:
+        """What its object is called now, or was when it was made or deleted; empty where nobody knows."""
+        name, page = self.known.get((entry.object_type, _plain(entry.object_id)), (_told(entry), ""))
+        return Named(name, str(UUID(page)) if page else entry.object_id)
+
+    def of_value(self, value: Any) -> str:
+        """Empty: it is no id of something that has a name."""
+        if not isinstance(value, str):
+            return ""
+        found = (self.known.get((kind, _plain(value))) for kind in _REFERRED)
+        return next((known[0] for known in found if known), "")
+
+
+def audit_names(principal: Principal, entries: Iterable[AuditEntry]) -> AuditNames:
+    """Of what these entries are about, and of the ids in what they tell. One query."""
     ids: dict[str, set[str]] = {}
     for entry in entries:
         ids.setdefault(entry.object_type, set()).add(entry.object_id)
+        for value in _ids_in(entry):
+            for kind in _REFERRED:
+                ids.setdefault(kind, set()).add(value)
     asked = [_named(principal, kind, ids[kind]) for kind in sorted(ids.keys() & _CALLED.keys())]
     if not asked:
-        return {}
-    return {(kind, _plain(pk)): name for kind, pk, name in asked[0].union(*asked[1:], all=True)}
+        return AuditNames({})
+    rows = asked[0].union(*asked[1:], all=True)
+    return AuditNames({(kind, _plain(pk)): (name, page) for kind, pk, page, name in rows if name})
+
+
+def _ids_in(entry: AuditEntry) -> Iterator[str]:
+    for value in (*(entry.before or {}).values(), *(entry.after or {}).values()):
+        if isinstance(value, str) and _ID.fullmatch(value):
+            yield value
 
 
 def _named(principal: Principal, kind: str, ids: Iterable[str]) -> QuerySet[Any, Any]:
     model, field = _CALLED[kind]
     rows = model._default_manager.filter(pk__in=[one for one in ids if _may_be_of(model, one)])  # noqa: SLF001 (Django's)
-    told = {"audited_as": Value(kind, TextField()), "text_id": Cast("pk", TextField()), "called": F(field)}
+    page = Cast(_SHOWN_AT[kind], TextField()) if kind in _SHOWN_AT else Value("", TextField())
+    told = {
+        "audited_as": Value(kind, TextField()), "text_id": Cast("pk", TextField()), "page_id": page, "called": F(field)
+    }  # fmt: skip
     seen = visible(principal, rows).prefetch_related(None).order_by()
-    named: QuerySet[Any, Any] = seen.annotate(**told).values_list("audited_as", "text_id", "called")
+    named: QuerySet[Any, Any] = seen.annotate(**told).values_list(*told)
     return named
 
 

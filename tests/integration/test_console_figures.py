@@ -2,6 +2,7 @@
 
 from datetime import UTC, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.urls import reverse
@@ -194,6 +195,23 @@ def test_the_audit_calls_what_has_no_name_by_what_it_is_of(admin_client, install
         assert f'title="{pk}">{name}<' in page
     assert f'href="{reverse("dead_letter", args=[letter.pk])}"' in page
     assert f'href="{reverse("dead_letters")}?group={letter.group_id}"' in page
+    assert f'href="{reverse("operation", args=[replay.operation_id])}"' in page
+
+
+def test_the_audit_names_what_values_only_have_the_id_of(admin_client, queue) -> None:
+    told = {"actor_name": "ada", "action": "change", "object_type": "alert_rule", "object_id": str(uuid4())}
+    gone = str(uuid4())
+    AuditEntry.objects.create(**told, before={"tenant": gone}, after={"tenant": str(queue.tenant_id)})
+    [audited] = admin_client.get(reverse("audit"), {"actor": "ada"}).context["page"].object_list
+    [change] = audited.changes
+    assert (change.before, change.after) == (gone, f"{queue.tenant.name} ({queue.tenant_id})")
+
+
+@pytest.mark.parametrize("kind", ["silence", "token", "rebalance"])
+def test_the_audit_leads_to_what_is_told_in_a_list(admin_client, kind) -> None:
+    AuditEntry.objects.create(actor_name="ada", action="create", object_type=kind, object_id=str(uuid4()))
+    page = text(admin_client.get(reverse("audit"), {"actor": "ada"}))
+    assert f'<td><span class="quiet">{kind}</span> <a href="{reverse(kind + "s")}' in page
 
 
 def test_days_are_made_anew_by_their_plan(admin_client, installation) -> None:
