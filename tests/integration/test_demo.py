@@ -18,6 +18,7 @@ from queueapi.plans import consumption_plans
 from queueapi.queue_addresses import QueueAddresses
 from queueapi.routing import routing_table
 from queuecore.consuming.consumption import Consumption
+from queuecore.consuming.context import DeliveryContext, NoComposer, Workplace
 from queuecore.consuming.handlers import bind
 from queuecore.deadletter.envelope import FailureStory, read_story
 from queuecore.errors import UnknownQueue
@@ -27,8 +28,9 @@ from queuecore.sending import send_and_wait
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import SYSTEM_TENANT, ProviderPartition, TopicPartitionInfo, notification_topic
+from workers.demo import handlers
 from workers.demo import traffic as demo_traffic
-from workers.demo.handlers import TRANSPORT_TOPIC
+from workers.demo.handlers import ARCHIVE_ROUND, COMPACTED, COMPACTING_WORK_S, TRANSPORT_TOPIC, keep_reading
 from workers.demo.seed import NOISY, NOISY_BURST_S, NOISY_PER_S, Sample, seed
 from workers.demo.traffic import STEADY_PER_S, TROUBLE_EVERY, Message, Traffic
 from workers.demo.transport import SERVICE_ID, RoundTrips, Transport
@@ -49,7 +51,7 @@ def transport(sample: Sample) -> Iterator[Transport]:
 
 @pytest.fixture
 def services(sample: Sample, transport: Transport) -> Iterator[list[Consumption]]:
-    """Core, rule engine and alarms, each consumed as it is configured."""
+    """Core, rule engine, archive and alarms, each consumed as it is configured."""
     queues = list(Queue.objects.select_related("tenant"))
     composer = Composer(addresses().seen_by(SYSTEM_TENANT), "demo-services")
     with ExitStack() as stopping:
@@ -79,7 +81,8 @@ def letters(queue: str) -> list[tuple[FailureStory, Record]]:
 
 def test_seeding_can_be_repeated(sample: Sample) -> None:
     before = {queue.name: queue.handler for queue in Queue.objects.all()}
-    assert before.items() >= {"Core": "demo.core", "Main": "demo.rule_engine", "Alarms": "log"}.items()
+    mine = {"Core": "demo.core", "Main": "demo.rule_engine", "Alarms": "log", "Archive": "demo.archive"}
+    assert before.items() >= mine.items()
     assert seed() == sample
     assert {queue.name: queue.handler for queue in Queue.objects.all()} == before
 
@@ -139,6 +142,25 @@ def test_an_alarm_has_a_queue_of_its_own(sample: Sample, transport: Transport, s
     place = Queue.objects.get(name="Alarms").partition_info(0).place
     record = wait_until(lambda: runtime.provider().reader().read(place, 0, 10))[0]
     assert (record.key, record.data) == (message.entity, reading)
+
+
+def test_what_was_worked_on_is_kept(sample: Sample, transport: Transport, services: list[Consumption]) -> None:
+    [message, *_] = Traffic(sample, SERVICE_ID).steady()
+    publish(iter([message]), sample)
+    archive = Queue.objects.get(name="Archive")
+    reader = runtime.provider().reader()
+    places = [info.place for info in archive.partition_infos()]
+    [kept] = wait_until(lambda: [record for place in places for record in reader.read(place, 0, 10)])
+    assert (kept.key, kept.data) == (message.entity, message.payload)
+
+
+def test_keeping_takes_longer_while_the_archive_is_compacted(monkeypatch) -> None:
+    took: list[float] = []
+    monkeypatch.setattr(handlers.time, "sleep", took.append)
+    for offset in (0, COMPACTED - 1, COMPACTED, ARCHIVE_ROUND - 1, ARCHIVE_ROUND):
+        record = Record("tb_rule_engine.archive.0", 0, offset, 1, None, {}, b"{}")
+        keep_reading(record, DeliveryContext(Workplace("Archive", {}, NoComposer()), record, 1))
+    assert [seconds == COMPACTING_WORK_S for seconds in took] == [True, True, False, False, True]
 
 
 def test_the_same_seed_gives_the_same_readings(sample: Sample) -> None:

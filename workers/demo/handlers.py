@@ -1,5 +1,5 @@
-"""The demo's services: a core that checks what devices send, and a rule engine that works on it. Both fail on purpose,
-in the ways real ones do."""
+"""The demo's services: a core that checks what devices send, a rule engine that works on it, and an archive that keeps
+it. They fail on purpose, or fall behind, in the ways real ones do."""
 
 import json
 import time
@@ -12,12 +12,19 @@ from queuecore.messages import TENANT_ID, Headers, Record
 from queuecore.topics import MAIN_QUEUE, notification_topic
 
 ALARM_QUEUE: Final = "Alarms"
+ARCHIVE_QUEUE: Final = "Archive"
 TRANSPORT_TOPIC: Final = "tb_transport"
 TOO_WARM: Final = 32.0
 
 CORE_WORK_S: Final = 0.002
 RULE_ENGINE_WORK_S: Final = 0.010
 SLOW_S: Final = 0.5
+ARCHIVE_WORK_S: Final = 0.010
+# Of so many readings of a partition, the first ones find the archive being compacted: some eight minutes of a quarter
+# of an hour, in which about a third of what comes is kept.
+ARCHIVE_ROUND: Final = 16_000
+COMPACTED: Final = 3_000
+COMPACTING_WORK_S: Final = 0.150
 # A registry that is being restarted is back for the third attempt.
 RECOVERED_AT: Final = 3
 
@@ -43,7 +50,7 @@ def accept_reading(record: Record, context: DeliveryContext) -> None:
 
 @handler("demo.rule_engine")
 def work_on_reading(record: Record, context: DeliveryContext) -> None:
-    """Work on one reading, raise an alarm where it is too warm, and tell the transport that it is done.
+    """Work on one reading, have it kept, raise an alarm where it is too warm, and tell the transport that it is done.
 
     `fault` asks for trouble: `once` fails the first attempt, `until_replayed` fails until it comes back as a replay, as
     if the service behind had been mended meanwhile. A temperature that is no number fails for good.
@@ -52,12 +59,20 @@ def work_on_reading(record: Record, context: DeliveryContext) -> None:
     time.sleep(RULE_ENGINE_WORK_S)
     _ask_services(reading, context)
     is_alarm = float(reading["temperature"]) > TOO_WARM
+    context.send(ARCHIVE_QUEUE, record.key, record.data, _tenant_of(record))
     if is_alarm:
         context.send(ALARM_QUEUE, record.key, record.data, _tenant_of(record))
     if transport := reading.get("transport"):
         told = {"sensor": reading["sensor"], "sent_at_ms": reading["sent_at_ms"], "alarm": is_alarm}
         topic = notification_topic(TRANSPORT_TOPIC, transport)
         context.send(topic, record.key, json.dumps(told).encode(), _tenant_of(record))
+
+
+@handler("demo.archive")
+def keep_reading(record: Record, context: DeliveryContext) -> None:  # noqa: ARG001
+    """Keep one reading. While the archive is compacted it takes longer, and its queue falls behind."""
+    is_compacted = record.offset % ARCHIVE_ROUND < COMPACTED
+    time.sleep(COMPACTING_WORK_S if is_compacted else ARCHIVE_WORK_S)
 
 
 def read_reading(record: Record) -> Reading:

@@ -11,7 +11,7 @@ from queueapi.models import Queue, Tenant, TenantProfile
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
 from queuecore.topics import MAIN_QUEUE, SYSTEM_TENANT, ServiceType
-from workers.demo.handlers import ALARM_QUEUE
+from workers.demo.handlers import ALARM_QUEUE, ARCHIVE_QUEUE
 
 CORE_QUEUE: Final = "Core"
 WELL_BEHAVED: Final = ("Greenhouse Ltd", "Harbour Cold Store")
@@ -37,6 +37,15 @@ class Sample:
 
 def seed() -> Sample:
     _ensure_queue(ALARM_QUEUE, "tb_rule_engine.alarms", "log", partitions=1, handler_options={"preview_bytes": 200})
+    _ensure_queue(
+        ARCHIVE_QUEUE,
+        "tb_rule_engine.archive",
+        "demo.archive",
+        partitions=2,
+        submit_strategy=SubmitStrategyType.SEQUENTIAL,
+        # A pack of readings that wait for an archive that is slow.
+        pack_processing_timeout_ms=600_000,
+    )
     _ensure_rule_engine()
     core = _ensure_queue(
         CORE_QUEUE,
