@@ -55,7 +55,9 @@ def _processing(queue: Queue, span: Span, marks: list[Mark]) -> list[Chart]:
     found = processing_history(queue).filter(at__gte=span.begin, at__lt=span.end)
     rows = list(found.values_list("at", "p50_ms", "p95_ms", "p99_ms"))
     series = [Series(name, _largest(span, rows, column)) for column, name in enumerate(("p50", "p95", "p99"), 1)]
-    title = "Processing time" if span.step <= Resolution.MINUTE.stretch else "Processing time, of the slowest minutes"
+    title = "Processing time of packs"
+    if span.step > Resolution.MINUTE.stretch:
+        title += ", in the slowest minutes"
     return [draw("processing", title, span, series, as_milliseconds, marks)]
 
 
