@@ -20,10 +20,10 @@ CORE_WORK_S: Final = 0.002
 RULE_ENGINE_WORK_S: Final = 0.010
 SLOW_S: Final = 0.5
 ARCHIVE_WORK_S: Final = 0.010
-# Of so many readings of a partition, the first ones find the archive being compacted: some eight minutes of a quarter
+# Of so many readings of a partition, the first ones find the archive being compacted: some ten minutes of a quarter
 # of an hour, in which about a third of what comes is kept.
 ARCHIVE_ROUND: Final = 16_000
-COMPACTED: Final = 3_000
+COMPACTED: Final = 4_000
 COMPACTING_WORK_S: Final = 0.150
 # A registry that is being restarted is back for the third attempt.
 RECOVERED_AT: Final = 3
