@@ -15,7 +15,7 @@ from console.lists import Sort
 from console.payloads import show_payload
 from queueapi.config import config
 from queueapi.models import ConsumerStanding
-from queueapi.selectors.lag import LagFigures
+from queueapi.selectors.lag import QueueLag
 from queueapi.selectors.message_shapes import ShownMessage
 
 register = template.Library()
@@ -106,13 +106,15 @@ def as_milliseconds(value: float | None) -> str:
 
 
 @register.filter
-def eta(lag: LagFigures) -> str:
-    """When nothing will be waiting any more. Old figures foretell nothing."""
+def eta(lag: QueueLag) -> str:
+    """When nothing will be waiting any more. Old figures foretell nothing. That the few grow which wait where all is
+    well calls for nobody."""
     if not lag.lag_messages or lag.is_stale:
         return NOTHING
     if lag.drain_eta_s is not None:
         return "within 1 s" if lag.drain_eta_s < 1 else f"in {seconds(lag.drain_eta_s)}"
-    return format_html('<span class="text-warn">{}</span>', "growing" if (lag.trend_per_s or 0) > 0 else "not draining")
+    told = "growing" if (lag.trend_per_s or 0) > 0 else "not draining"
+    return format_html('<span class="text-warn">{}</span>', told) if lag.is_troubled else told
 
 
 @register.filter

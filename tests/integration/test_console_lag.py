@@ -106,6 +106,14 @@ def test_each_queue_has_a_status_with_its_reason(browser, three) -> None:
     assert re.search(r"Well System OK .* 20 2 s 5\.0/s 4\.0/s in 1 min 30 s 2 0", shown)
 
 
+@pytest.mark.parametrize("status", [LagStatus.OK, LagStatus.WARN])
+def test_growing_stands_out_where_it_is_trouble(browser, status) -> None:
+    make_lag(make_queue("Orders"), 2, status=status, trend_per_s=0.1)
+    page = browser.get(reverse("queues")).content.decode()
+    assert ">growing<" in page
+    assert ('<span class="text-warn">growing<' in page) == (status == LagStatus.WARN)
+
+
 def test_queues_are_narrowed_to_a_status_as_a_whole(browser, three) -> None:
     assert listed(browser, status="stop") == ["Stopped"]
     assert listed(browser, status="warn") == []
