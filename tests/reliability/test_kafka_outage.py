@@ -20,7 +20,7 @@ OUTAGES_S = [
     pytest.param([8], id="8 s"),
     pytest.param([60], id="60 s", marks=pytest.mark.full),
     # What goes wrong in one of many, such as that the library forgets all brokers.
-    pytest.param(20 * [8], id="8 s, 20 times", marks=pytest.mark.full),
+    pytest.param(12 * [8], id="8 s, 12 times", marks=pytest.mark.full),
 ]
 PARTITIONS = 3
 INFOS = [TopicPartitionInfo("in", number) for number in range(PARTITIONS)]
