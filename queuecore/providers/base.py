@@ -196,7 +196,8 @@ class QueueProducer(Protocol):
 
 
 class SendObserver(Protocol):
-    """Is told what becomes of messages, before their callbacks run, on the producer's thread; it must not wait."""
+    """Is told what becomes of messages before their callbacks run, on the producer's thread, or on the sender's if one
+    is refused at once. It must not wait."""
 
     def stored(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None: ...
 

@@ -4,14 +4,15 @@ import threading
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, compress
+from itertools import accumulate, chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from queuecore.clock import Clock
 from queuecore.errors import ProviderUnavailable, QueueError
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import SendCallback, Sending, SendObserver, stopped
+from queuecore.providers.log.chunks import Chunk, call_back, fail, tell_refused
 from queuecore.providers.options import ProducerOptions
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
 
@@ -21,56 +22,12 @@ _OVERHEAD = 128
 _SMALL = 1_024
 _SOME_SIZE = 4 * 1024 * 1024
 _TAKE = 8_192
-NOT_MEASURED = 0
 # Of a message in the inbox: partition, message, callback and observer.
 _ENTRIES = 4
 
 _data_of = itemgetter(1)
 
 _Columns = tuple[list[QueueMessage], list[SendCallback], list[SendObserver | None]]
-
-
-class Chunk(NamedTuple):
-    """Messages for one partition, to be written as one batch."""
-
-    place: ProviderPartition
-    messages: Sequence[QueueMessage]
-    callbacks: Sequence[SendCallback]
-    # Of each message who else is told of it, if anybody.
-    observers: Sequence[SendObserver | None]
-    # What the buffer has less when they are answered.
-    measured_bytes: int
-
-    def part(self, start: int, stop: int) -> "Chunk":
-        """Of which the buffer is told nothing."""
-        return Chunk(
-            self.place, self.messages[start:stop], self.callbacks[start:stop], self.observers[start:stop], NOT_MEASURED
-        )
-
-    def only(self, wanted: Sequence[bool]) -> "Chunk":
-        """Likewise."""
-        messages, callbacks = list(compress(self.messages, wanted)), list(compress(self.callbacks, wanted))
-        return Chunk(self.place, messages, callbacks, list(compress(self.observers, wanted)), NOT_MEASURED)
-
-
-def tell_stored(chunk: Chunk) -> None:
-    for observer, messages in _by_observer(chunk):
-        observer.stored(chunk.place, messages)
-
-
-def tell_refused(chunk: Chunk) -> None:
-    for observer, messages in _by_observer(chunk):
-        observer.refused(chunk.place, messages)
-
-
-def _by_observer(chunk: Chunk) -> Iterator[tuple[SendObserver, Sequence[QueueMessage]]]:
-    """Mostly one has all of them."""
-    different = set(chunk.observers)
-    for observer in different:
-        if observer is not None and len(different) == 1:
-            yield observer, chunk.messages
-        elif observer is not None:
-            yield observer, list(compress(chunk.messages, [one is observer for one in chunk.observers]))
 
 
 class SendBuffer:
@@ -118,8 +75,7 @@ class SendBuffer:
         try:
             self._put_carefully(info, message, callback, patience_s, observer)
         except QueueError:
-            if observer is not None:
-                observer.refused(info.place, (message,))
+            tell_refused(observer, info.place, (message,))
             raise
 
     def put_many(
@@ -193,7 +149,7 @@ class SendBuffer:
             try:
                 self.put(info, message, callback, max(0.0, until - self._clock.monotonic()), observer)
             except QueueError as error:
-                callback(None, error)
+                call_back(callback, error)
 
     def _put_carefully(
         self,
@@ -242,9 +198,7 @@ class SendBuffer:
             self._answered_count += len(too_late) // _ENTRIES
             self._answered.notify_all()
         for chunk in self._chunks(too_late):
-            tell_refused(chunk)
-            for callback in chunk.callbacks:
-                callback(None, stopped())
+            fail(chunk, stopped())
 
     def _is_ready(self) -> bool:
         if not self._inbox:

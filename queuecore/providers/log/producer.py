@@ -2,19 +2,30 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import repeat
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from queuecore.errors import QueueError
-from queuecore.messages import UNKNOWN_OFFSET, RecordMetadata
-from queuecore.providers.base import SendFunction, SendManyFunction, SendObserver, TopicSpec, refuse, refuse_many
+from queuecore.messages import UNKNOWN_OFFSET, QueueMessage, RecordMetadata
+from queuecore.providers.base import (
+    SendCallback,
+    SendFunction,
+    Sending,
+    SendManyFunction,
+    SendObserver,
+    TopicSpec,
+    refuse,
+    refuse_many,
+)
 from queuecore.providers.log.batch import EncodedBody, encode_body
-from queuecore.providers.log.buffer import Chunk, SendBuffer, tell_refused, tell_stored
+from queuecore.providers.log.buffer import SendBuffer
+from queuecore.providers.log.chunks import Chunk, answer, fail, tell_refused
 from queuecore.providers.log.faults import encode_if_sound, find_fault
 from queuecore.providers.log.writers import Writers
 from queuecore.providers.options import ProducerOptions
+from queuecore.topics import TopicPartitionInfo
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +40,7 @@ class LogProducer:
     def __init__(self, sender: "Sender", default_topic: str, observer: SendObserver | None = None) -> None:
         self._sender = sender
         self._default_topic = default_topic
+        self._observer = observer
         self.send, self.send_many = sender.buffer.put, sender.buffer.put_many
         if observer is not None:
             self.send = partial(sender.buffer.put, observer=observer)
@@ -46,8 +58,9 @@ class LogProducer:
 
     def stop(self) -> None:
         """What was sent is written; the sender goes on for others."""
-        self.send = refuse
-        self.send_many = refuse_many
+        self.send, self.send_many = refuse, refuse_many
+        if self._observer is not None:
+            self.send, self.send_many = partial(_refuse, self._observer), partial(_refuse_many, self._observer)
         self._sender.wait_until_answered()
 
 
@@ -92,11 +105,11 @@ class Sender:
             if body is not None:
                 self._append(sound, body)
         except QueueError as error:
-            _fail(sound, error)
+            fail(sound, error)
         except Exception as error:  # an error of ours must not stop the thread that serves every caller
             logger.exception("cannot write %s; %d messages were refused", chunk.place, len(sound.messages))
             what = f"cannot write {chunk.place}: {error!r}; the log has the details"
-            _fail(sound, QueueError(what))
+            fail(sound, QueueError(what))
 
     def _append(self, chunk: Chunk, body: EncodedBody) -> None:
         now_ms = self._clock.now_ms()
@@ -116,32 +129,27 @@ class Sender:
         faults = [find_fault(message, spec, self._options) for message in chunk.messages]
         for number, fault in enumerate(faults):
             if fault is not None:
-                _fail(chunk.part(number, number + 1), fault)
+                fail(chunk.part(number, number + 1), fault)
         return chunk.only([fault is None for fault in faults])
 
     def _answer(self, chunk: Chunk, offsets: Iterable[int], now_ms: int) -> None:
-        _tell(tell_stored, chunk)
         columns = zip(repeat(chunk.place.topic), repeat(chunk.place.partition), offsets, repeat(now_ms))
-        answers = map(tuple.__new__, repeat(RecordMetadata), columns)
-        for callback, metadata in zip(chunk.callbacks, answers, strict=False):
-            try:
-                callback(metadata, None)
-            except BaseException:
-                logger.exception("a send callback raised; its message was stored")
+        answer(chunk, map(tuple.__new__, repeat(RecordMetadata), columns))
 
 
-def _fail(chunk: Chunk, error: QueueError) -> None:
-    """A caller's bug must not stop the thread that serves every caller."""
-    _tell(tell_refused, chunk)
-    for callback in chunk.callbacks:
-        try:
-            callback(None, error)
-        except BaseException:
-            logger.exception("a send callback raised; its message was refused")
+def _refuse(
+    observer: SendObserver,
+    info: TopicPartitionInfo,
+    message: QueueMessage,
+    callback: SendCallback,
+    patience_s: float | None = None,
+) -> None:
+    """`send` of one that has been stopped: what it refuses is told as well."""
+    tell_refused(observer, info.place, (message,))
+    refuse(info, message, callback, patience_s)
 
 
-def _tell(tell: Callable[[Chunk], None], chunk: Chunk) -> None:
-    try:
-        tell(chunk)
-    except Exception:
-        logger.exception("who observes what is sent to %s raised", chunk.place)
+def _refuse_many(observer: SendObserver, sends: Sequence[Sending], patience_s: float | None = None) -> None:
+    for info, message, _callback in sends:
+        tell_refused(observer, info.place, (message,))
+    refuse_many(sends, patience_s)

@@ -630,6 +630,27 @@ class TestObserved:
             def stored(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None:
                 raise ValueError("no")
 
-        producer = log.open().producer().observed(Raising())
-        assert send_and_wait(producer, INFO, QueueMessage(None, b"a"), DEADLINE_S).offset == 0
-        assert "who observes what is sent to" in caplog.text
+            def refused(self, place: ProviderPartition, messages: Sequence[QueueMessage]) -> None:
+                raise ValueError("no")
+
+        provider = log.open(buffer_memory=1_000, max_request_size=1_000, max_block_ms=0, linger_ms=LONG_MS)
+        producer = provider.producer().observed(Raising())
+        answers: list[QueueError | None] = []
+        sends = [(INFO, QueueMessage(None, data), lambda _, error: answers.append(error)) for data in 2 * [bytes(800)]]
+        producer.send_many(sends)
+        with pytest.raises(ProviderUnavailable, match="wait to be written"):
+            producer.send(*sends[0])
+        assert producer.flush(DEADLINE_S)
+        assert [type(error) for error in answers] == [ProviderUnavailable, type(None)]
+        assert caplog.text.count("who observes what is sent to") == 3
+
+    def test_what_is_sent_after_the_end_is_refused(self, log: Log) -> None:
+        observer = Observer()
+        producer = log.open().producer().observed(observer)
+        producer.stop()
+        answers: list[QueueError | None] = []
+        with pytest.raises(ProviderUnavailable, match="has been stopped"):
+            producer.send(INFO, QueueMessage(None, b"a"), lambda *_: None)
+        producer.send_many([(INFO, QueueMessage(None, b"b"), lambda _, error: answers.append(error))])
+        assert observer.told == [("refused", PLACE.topic, [b"a"]), ("refused", PLACE.topic, [b"b"])]
+        assert [type(error) for error in answers] == [ProviderUnavailable]
