@@ -18,7 +18,7 @@ from queueapi.choices import LedgerAction, LetterState
 from queueapi.errors import InvalidInput, NotChangeable
 from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterGroup
 from queuecore.errors import PayloadTooLarge
-from queuecore.messages import TENANT_ID, QueueMessage
+from queuecore.messages import PRODUCER_ID, TENANT_ID, QueueMessage
 
 OWN_PREFIX: Final = "__queue."
 MAX_HEADER_BYTES: Final = 64 * 1024
@@ -36,7 +36,9 @@ def edit_letter(
     _check_message(message)
     with transaction.atomic():
         letter, edit = _open_letter(letter_id, seen)
-        _check_tenant(actor, message, _message_of(letter))
+        original = _message_of(letter)
+        _check_tenant(actor, message, original)
+        message = _with_its_sender(actor, message, original)
         before = _told(_message_of(edit or letter))
         edit, _ = DeadLetterEdit.objects.update_or_create(
             letter=letter,
@@ -174,6 +176,15 @@ def _check_tenant(actor: Actor, message: QueueMessage, original: QueueMessage) -
     named, before = message.headers.get(TENANT_ID), original.headers.get(TENANT_ID)
     if actor.tenant_id is not None and named not in (before, str(actor.tenant_id).encode()):
         raise InvalidInput(f"headers: {TENANT_ID} says whose message it is, which stays {actor.tenant_id}; leave it so")
+
+
+def _with_its_sender(actor: Actor, message: QueueMessage, original: QueueMessage) -> QueueMessage:
+    """Which service sent it a tenant's people are not told. So they can neither keep that nor change it."""
+    if actor.tenant_id is None:
+        return message
+    sender = {name: value for name, value in original.headers.items() if name == PRODUCER_ID}
+    others = {name: value for name, value in message.headers.items() if name != PRODUCER_ID}
+    return QueueMessage(message.key, message.data, others | sender)
 
 
 def _check_headers(headers: Mapping[str, bytes]) -> None:

@@ -47,14 +47,18 @@ class LetterLineSerializer(serializers.ModelSerializer[DeadLetter]):
 
     def to_representation(self, instance: DeadLetter) -> dict[str, Any]:
         shown: dict[str, Any] = super().to_representation(instance)
-        if is_told_details(self.context):
-            return shown
-        if "headers" in shown:
-            shown["headers"] = headers_told(shown["headers"])
-        return shown | {"service": ""}
+        return shown if is_told_details(self.context) else shown | {"service": ""}
+
+
+class _ToldHeaders(serializers.JSONField):
+    """As their reader may know them; values are base64."""
+
+    def to_representation(self, value: Any) -> Any:
+        return value if is_told_details(self.context) else headers_told(value)
 
 
 class EditSerializer(serializers.ModelSerializer[DeadLetterEdit]):
+    headers = _ToldHeaders(read_only=True)
     payload_base64 = serializers.SerializerMethodField()
     raw_key_base64 = serializers.SerializerMethodField()
 
@@ -72,7 +76,7 @@ class EditSerializer(serializers.ModelSerializer[DeadLetterEdit]):
 class LetterSerializer(LetterLineSerializer):
     """A letter whole. `edit` is what a replay sends instead of the original; header values are base64."""
 
-    headers = serializers.JSONField(source="body.headers", read_only=True)
+    headers = _ToldHeaders(source="body.headers", read_only=True)
     stack_trace = serializers.CharField(source="body.stack_trace", read_only=True)
     payload_base64 = serializers.SerializerMethodField()
     raw_key_base64 = serializers.SerializerMethodField()
@@ -94,10 +98,7 @@ class LetterSerializer(LetterLineSerializer):
     @extend_schema_field(EditSerializer(allow_null=True))
     def get_edit(self, letter: DeadLetter) -> Any:
         edit = DeadLetterEdit.objects.filter(letter=letter).first() if letter.is_edited else None
-        if edit is None:
-            return None
-        shown: dict[str, Any] = dict(EditSerializer(edit).data)
-        return shown if is_told_details(self.context) else shown | {"headers": headers_told(shown["headers"])}
+        return None if edit is None else EditSerializer(edit, context=self.context).data
 
     @extend_schema_field(LedgerSerializer(many=True))
     def get_ledger(self, letter: DeadLetter) -> Any:

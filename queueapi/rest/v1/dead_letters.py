@@ -130,7 +130,7 @@ class DeadLetterViewSet(Conventional, viewsets.ReadOnlyModelViewSet[DeadLetter])
         given = _given(wire.MessageSerializer, request)
         told = {"reason": given["reason"], "seen": given["seen"]}
         edit = edit_letter(actor_of(request), self.get_object().id, given["message"], **told)
-        return Response(wire.EditSerializer(edit).data)
+        return Response(wire.EditSerializer(edit, context={"request": request}).data)
 
     @extend_schema(request=wire.SeenSerializer, responses={204: None})
     @message.mapping.delete
