@@ -68,9 +68,9 @@ class RunSummary:
 def run_pipeline() -> RunSummary:
     """Take what is new, store its summaries, and return. One run at a time: a second caller waits.
 
-    SparkUnavailable where Spark cannot start; PipelineBusy where another process runs it; PipelineFailed where the run
-    ended early, in which case what was not stored is taken by the next run; another QueueError where the provider does
-    not answer."""
+    SparkUnavailable where Spark cannot start, or its cluster has had no worker for a minute; PipelineBusy where another
+    process runs it; PipelineFailed where the run ended early; another QueueError where the provider does not answer.
+    What was not stored is taken by the next run."""
     installation = config()
     with _failing_as_told(), pipeline_lock(installation):
         started = time.monotonic()
