@@ -211,7 +211,7 @@ class _Sink:
         self.summary.batches += 1
         self.summary.events += report.events
         self.summary.unusable += report.unusable_events
-        self.summary.newest_event_at = report.newest_at or self.summary.newest_event_at
+        self.summary.newest_event_at = report.newest_at(timezone.now()) or self.summary.newest_event_at
         for reason, count in report.unusable.items():
             logger.warning("%d unusable events: %s; the first at %s", count, reason, report.examples[reason])
 
