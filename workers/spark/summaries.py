@@ -141,8 +141,9 @@ def _with_window(frames: Frames, kind: Kind) -> SampleFiles:
 
 def _lag_files(frames: Frames) -> LagFiles:
     """With what consumers did in the minutes that lag is judged of: they report less often than offsets are sampled."""
-    consumed = frames.batch_files(CONSUMED_SAMPLES), frames.window_files(CONSUMED_SAMPLES, of=OFFSET_SAMPLES)
-    return LagFiles(frames.batch_files(OFFSET_SAMPLES), frames.window_files(OFFSET_SAMPLES), consumed)
+    work = frames.window_files(CONSUMED_SAMPLES, of=OFFSET_SAMPLES)
+    consumed = SampleFiles(frames.batch_files(CONSUMED_SAMPLES), work)
+    return LagFiles(_with_window(frames, OFFSET_SAMPLES), consumed)
 
 
 def _lag_options(installation: Config) -> LagOptions:
