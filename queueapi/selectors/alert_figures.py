@@ -130,9 +130,11 @@ class _Reading:
 
     @cached_property
     def requests(self) -> dict[str, list[RequestCurrent]]:
-        """By topic. Of an instance that is silent while others are heard of, nobody asks any more."""
+        """By topic. Of an instance that is silent while others are heard of, nobody asks any more. An instance whose
+        clock is ahead makes no others silent."""
         by_topic: dict[str, list[RequestCurrent]] = {}
-        newest = self.freshness.as_of
+        as_of = self.freshness.as_of
+        newest = None if as_of is None else min(as_of, self.now)
         for row in RequestCurrent.objects.defer("lag_buckets"):
             if newest is None or newest - row.as_of <= STALE_AFTER:
                 by_topic.setdefault(row.request_topic, []).append(row)

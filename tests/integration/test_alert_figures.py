@@ -201,6 +201,15 @@ def test_an_instance_that_has_fallen_silent_while_others_are_heard_of_asks_nothi
     assert only(AlertMetric.PENDING_REQUESTS).value == 9000, "nobody is heard of: that tells nothing of this one"
 
 
+def test_an_instance_whose_clock_is_ahead_makes_no_others_silent() -> None:
+    told = {"request_topic": "js.requests", "pending_limit": 10_000}
+    RequestCurrent.objects.create(service_id="a", pending=9000, as_of=FRESH, **told)
+    ahead = NOW + timedelta(seconds=61)
+    RequestCurrent.objects.create(service_id="b", pending=1, as_of=ahead, **told)
+    PipelineRun.objects.update(newest_event_at=ahead)
+    assert only(AlertMetric.PENDING_REQUESTS).value == 9000
+
+
 def test_instances_that_lost_their_lease_lately_and_are_not_back() -> None:
     _instance("there")
     _instance("left", gone_at=FRESH)

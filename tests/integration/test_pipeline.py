@@ -324,6 +324,34 @@ def test_every_table_is_filled_of_what_processes_report(metrics: Metrics) -> Non
     assert [model.objects.get().lag_messages for model in (LagMinute, LagHour, LagDay)] == [60] * 3
 
 
+def test_what_is_delivered_twice_is_charged_once(metrics: Metrics) -> None:
+    """In one batch or in two: what is added up is not made anew of what there is."""
+    tenant = str(metrics.queue.tenant_id)
+    share = TenantShare(tenant_id=tenant, messages=30, bytes=300)
+    consumed = ConsumedSample(
+        queue_id=str(metrics.queue.id), topic="tb_main.0", group="main-consumer-0", polled=30, handled=30,
+        tenants=[share], letters=[LetterShare(fingerprint="abc", tenant_id=tenant, letters=2)],
+    )  # fmt: skip
+    stored = SentSample(topic="tb_main.0", sent=30, tenants=[share])
+    first, second = (
+        [
+            Event(version=1, at_ms=NOW_MS - before_ms, service_id="test", **body).SerializeToString()
+            for body in ({"consumed_sample": consumed}, {"sent_sample": stored})
+        ]
+        for before_ms in (59_000, 58_000)
+    )
+    metrics.create_topic()
+    for batch in ([*first, *first], [*first, *second], [*second, *first]):
+        for event in batch:
+            metrics.send(event)
+        run_pipeline()
+    assert PipelineRun.objects.count() == 3
+    assert sum(used.handled for used in TenantUsageDay.objects.all()) == 60
+    assert sum(used.sent for used in TenantUsageDay.objects.all()) == 60
+    assert sum(trend.letters for trend in DeadLetterTrend.objects.all()) == 4
+    assert sum(minute.handled for minute in ProcessingMinute.objects.all()) == 60
+
+
 def test_a_day_is_made_anew_of_its_events(metrics: Metrics) -> None:
     metrics.create_topic()
     metrics.sample(0, end=100)

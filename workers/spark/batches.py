@@ -80,6 +80,7 @@ def store_batch(batch: Batch, report: Report, summaries: Iterable[tuple[Sink, li
             raise PipelineFailed("another pipeline has stored events meanwhile; run one for each database")
         PipelineStanding.objects.exclude(store_id=batch.store).update(store_id=batch.store)
         rows = sum(sink.write(made) for sink, made in summaries)
+        finished_at = timezone.now()
         PipelineRun.objects.create(
             query=batch.query,
             batch_id=batch.batch_id,
@@ -87,9 +88,9 @@ def store_batch(batch: Batch, report: Report, summaries: Iterable[tuple[Sink, li
             unusable=report.unusable_events,
             rows=rows,
             offsets=batch.positions | report.offsets,
-            newest_event_at=report.newest_at,
+            newest_event_at=report.newest_at(finished_at),
             started_at=batch.started_at,
-            finished_at=timezone.now(),
+            finished_at=finished_at,
         )
         _forget_old_runs()
     return rows

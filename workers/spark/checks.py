@@ -7,13 +7,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from queuecore.topics import MAX_TOPIC_LENGTH
+from queuecore.topics import MAX_PARTITIONS, MAX_TOPIC_LENGTH
 from workers.spark.ids import NOBODY, spelt_id
 from workers.spark.numbers import numbers
 from workers.spark.schemas import Kind
 
 # Sums of many such numbers still fit into a table's column.
 LARGEST: Final = 1 << 48
+# Who counts a queue's partitions by it makes room for so many.
+_LARGEST_OF: Final = {"partition": MAX_PARTITIONS - 1}
 
 Problem = tuple[str, pa.Array]
 
@@ -51,8 +53,9 @@ def _number_problems(name: str, values: pa.Array) -> Iterator[Problem]:
     lowest, highest = extremes["min"].as_py(), extremes["max"].as_py()
     if lowest is not None and lowest < 0:
         yield f"{name} is negative", pc.fill_null(pc.less(values, 0), fill_value=False)
-    if highest is not None and highest > LARGEST:
-        yield f"{name} is above {LARGEST}", pc.fill_null(pc.greater(values, LARGEST), fill_value=False)
+    largest = _LARGEST_OF.get(name, LARGEST)
+    if highest is not None and highest > largest:
+        yield f"{name} is above {largest}", pc.fill_null(pc.greater(values, largest), fill_value=False)
 
 
 def _text_problems(name: str, values: pa.Array) -> Iterator[Problem]:

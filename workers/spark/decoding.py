@@ -50,17 +50,26 @@ class Decoded:
         self.unusable[reason] = self.unusable.get(reason, 0) + count
         self.examples.setdefault(reason, index)
 
+    def add(self, other: "Decoded") -> None:
+        """What was made of later events."""
+        for kind, table in other.tables.items():
+            both = [self.tables[kind], table] if kind in self.tables else [table]
+            self.tables[kind] = pa.concat_tables(both).combine_chunks()
+        for reason, count in other.unusable.items():
+            self.refuse(reason, other.examples[reason], count)
+
 
 def decode(data: pa.BinaryArray, period: Period) -> Decoded:
     """Everything that can be used. An event of a kind that this version does not know is another's: it is in no table,
     and nothing is wrong with it."""
     try:
-        return _decode(data, numbers(len(data)), period, Decoded())
+        return _decode(data, numbers(len(data)), period)
     except Irregular:
         decoded = Decoded()
         regular = dict(_regular(data.to_pylist(), decoded))
         events = pa.array(list(regular.values()), pa.binary())
-        return _decode(events, pa.array(list(regular), pa.int64()), period, decoded)
+        decoded.add(_decode_or_refuse(events, pa.array(list(regular), pa.int64()), period))
+        return decoded
 
 
 def _regular(data: list[bytes], decoded: Decoded) -> Iterator[tuple[int, bytes]]:
@@ -75,18 +84,35 @@ def _regular(data: list[bytes], decoded: Decoded) -> Iterator[tuple[int, bytes]]
             yield index, event.SerializeToString()
 
 
-def _decode(data: pa.BinaryArray, places: pa.Array, period: Period, decoded: Decoded) -> Decoded:
+def _decode_or_refuse(data: pa.BinaryArray, places: pa.Array, period: Period) -> Decoded:
+    """Nothing should be irregular that protobuf has written. What is all the same is found by halves: a task that fails
+    of it would fail in every run."""
+    try:
+        return _decode(data, places, period)
+    except Irregular as error:
+        decoded = Decoded()
+        if len(data) == 1:
+            decoded.refuse(f"it cannot be read: {error}", places[0].as_py())
+            return decoded
+        half = len(data) // 2
+        for some in (slice(half), slice(half, None)):
+            decoded.add(_decode_or_refuse(data[some], places[some], period))
+        return decoded
+
+
+def _decode(data: pa.BinaryArray, places: pa.Array, period: Period) -> Decoded:
     """`places` has the index of each among all events."""
     if not len(data):
-        return decoded
+        return Decoded()
     heads = Heads(data)
     if pc.max(heads.versions).as_py() > EVENT_VERSION:
         is_newer = pc.greater(heads.versions, EVENT_VERSION)
         newer, older = places.filter(is_newer), pc.invert(is_newer)
+        decoded = _decode(data.filter(older), places.filter(older), period)
         reason = f"its version is newer than {EVENT_VERSION}; update the Spark worker"
         decoded.refuse(reason, newer[0].as_py(), len(newer))
-        return _decode(data.filter(older), places.filter(older), period, decoded)
-    at = _times(heads.at_ms)
+        return decoded
+    decoded, at = Decoded(), _times(heads.at_ms)
     for kind, rows in heads.kinds():
         columns = [at.take(rows), heads.services.take(rows), *heads.bodies(kind)]
         named = zip(kind.arrow, columns, strict=True)

@@ -2,7 +2,8 @@
 
 QueueError
 └── SparkError
-    ├── SparkUnavailable   Spark cannot start on this machine: install Java, or look at the settings
+    ├── SparkUnavailable   Spark cannot start on this machine, or its cluster has no worker: install Java, look at the
+    │                      settings, or start workers
     ├── PipelineBusy       another process runs the pipeline; there is nothing to do (retryable)
     └── PipelineFailed     a run ended early; nothing of its batch was stored and the next run repeats it (retryable)
 """

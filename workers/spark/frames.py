@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from workers.spark.part_files import EventFiles
+from workers.spark.part_files import NO_FILES, EventFiles
 from workers.spark.reports import Report
 from workers.spark.schemas import Kind
 from workers.spark.session import MUCH
@@ -40,6 +40,9 @@ class Frames(Protocol):
         """What `batch` reads, for who reads it without Spark; so has `window_files` what `window` does."""
 
     def window_files(self, kind: Kind, of: Kind | None = None) -> EventFiles: ...
+
+    def minute_files(self, kind: Kind) -> EventFiles:
+        """What the window has without the time before."""
 
     def spread(self, parts: int, tasks: int) -> DataFrame:
         """The numbers of so many parts, for so many tasks; of few events two tasks have all."""
@@ -107,8 +110,13 @@ class BatchFrames(_Shared):
         return EventFiles(tuple(str(self._folder / name) for name in names))
 
     def window_files(self, kind: Kind, of: Kind | None = None) -> EventFiles:
-        stretches = stretches_of(self._report.minutes.get((of or kind).name, ()), self._window_ms)
-        return _stored_files(self._store, kind, stretches)
+        return self._stored_files(kind, of or kind, self._window_ms)
+
+    def minute_files(self, kind: Kind) -> EventFiles:
+        return self._stored_files(kind, kind, 0)
+
+    def _stored_files(self, kind: Kind, of: Kind, before_ms: int) -> EventFiles:
+        return _stored_files(self._store, kind, stretches_of(self._report.minutes.get(of.name, ()), before_ms))
 
 
 class StoredFrames(_Shared):
@@ -131,6 +139,9 @@ class StoredFrames(_Shared):
 
     def window_files(self, kind: Kind, of: Kind | None = None) -> EventFiles:  # noqa: ARG002 - all kinds are of one day
         return _stored_files(self._store, kind, [self._before])
+
+    def minute_files(self, kind: Kind) -> EventFiles:  # noqa: ARG002 - what there is of them is to be summarised
+        return NO_FILES
 
 
 def _stored_files(store: EventStore, kind: Kind, stretches: Sequence[Stretch]) -> EventFiles:

@@ -19,8 +19,9 @@ _COLUMNS: Final = {
     kind.name: Columns(type_of(_EVENT.fields_by_name[kind.body]), [kind.arrow.field(name) for name in kind.fields])
     for kind in KINDS
 }
-# Longer than anything before the name of a service, with the length of that.
-_FIRST_BYTES: Final = 20
+# Longer than anything before the name of a service, with the length of that: three keys of a byte each, a time of ten,
+# as one that is negative has, and two numbers of five.
+_FIRST_BYTES: Final = 24
 _VERSION, _AT, _SERVICE = (
     number << 3 | wire_type
     for number, wire_type in (

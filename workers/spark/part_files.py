@@ -35,21 +35,30 @@ NO_FILES: Final = EventFiles(())
 def read_part_files(files: EventFiles, kind: Kind, columns: Collection[str], parts: Collection[int]) -> pa.Table:
     """Rows with these columns, the time and the place. What is stored and cannot be read is left out, with a line in
     the log: it must not stop what is new, and a batch can be staged again."""
-    wanted = list(dict.fromkeys(("at", *kind.place, *columns)))
-    schema = pa.schema([kind.arrow.field(name) for name in wanted])
-    return pa.concat_tables([schema.empty_table(), *_tables(files, kind, schema, parts)])
+    schema = _schema(kind, columns)
+    return pa.concat_tables([schema.empty_table(), *(rows for _, rows in _pieces(files, kind, schema, parts))])
 
 
-def _tables(files: EventFiles, kind: Kind, schema: pa.Schema, parts: Collection[int]) -> Iterator[pa.Table]:
-    for path in files.paths:
+def part_pieces(
+    files: EventFiles, kind: Kind, columns: Collection[str], parts: Collection[int]
+) -> Iterator[tuple[int, pa.Table]]:
+    """The same piece by piece, each with its file's number."""
+    return _pieces(files, kind, _schema(kind, columns), parts)
+
+
+def _schema(kind: Kind, columns: Collection[str]) -> pa.Schema:
+    return kind.chosen(("at", *kind.place, *columns))
+
+
+def _pieces(files: EventFiles, kind: Kind, schema: pa.Schema, parts: Collection[int]) -> Iterator[tuple[int, pa.Table]]:
+    for number, path in enumerate(files.paths):
         try:
-            rows = read_parts(path, schema.names, parts, kind.place).select(schema.names).cast(schema)
+            for rows in read_parts(path, parts, kind.place, schema):
+                yield number, rows.filter(_is_within(rows["at"], files.stretches)) if files.are_stored else rows
         except (pa.ArrowException, OSError) as error:
             if not files.are_stored:
                 raise
             logger.error("%s cannot be read (%s); its events are in summaries alone", path, error)
-            continue
-        yield rows.filter(_is_within(rows["at"], files.stretches)) if files.are_stored else rows
 
 
 def _is_within(at: pa.ChunkedArray, stretches: tuple[Stretch, ...]) -> pa.ChunkedArray:

@@ -15,6 +15,9 @@ import pyarrow.parquet as pq
 
 PARTS: Final = 32
 
+# What is read, and summed up, at once: some times as much is in memory meanwhile, however much there is.
+PIECE_BYTES: Final = 32 * 1024 * 1024
+
 _NEIGHBOURS: Final = 16
 # In a file's footer: the part of each of its groups of rows.
 _FOOTER: Final = b"parts"
@@ -45,13 +48,41 @@ def footer(parts: list[int]) -> dict[bytes, bytes]:
     return {_FOOTER: json.dumps(parts).encode()}
 
 
-def read_parts(path: str, columns: list[str], wanted: Collection[int], place: Sequence[str]) -> pa.Table:
-    """What a file of events has of these parts; the place is among the columns. ArrowException or OSError where it
-    cannot be read."""
+def read_parts(path: str, wanted: Collection[int], place: Sequence[str], schema: pa.Schema) -> Iterator[pa.Table]:
+    """What a file of events has of these parts, as groups of rows that are read together: of some PIECE_BYTES, or one.
+    The place is among the columns. ArrowException or OSError where it cannot be read."""
     with pq.ParquetFile(path) as file:
         known = (file.metadata.metadata or {}).get(_FOOTER)
-        if known is not None:
-            groups = [number for number, part in enumerate(json.loads(known)) if part in wanted]
-            return file.read_row_groups(groups, columns=columns, use_threads=False)
-        rows = file.read(columns=columns, use_threads=False)
-    return rows.filter(pc.is_in(parts_of(rows, place), value_set=pa.array(list(wanted), pa.int64())))
+        of_groups = range(file.num_row_groups) if known is None else json.loads(known)
+        groups = [number for number, part in enumerate(of_groups) if known is None or part in wanted]
+        leaves = list(_leaves(file.schema, schema))
+        for some in _together(file.metadata, groups):
+            rows = file.read_row_groups(some, columns=leaves, use_threads=False).select(schema.names).cast(schema)
+            if known is None:
+                rows = rows.filter(pc.is_in(parts_of(rows, place), value_set=pa.array(list(wanted), pa.int64())))
+            yield rows
+
+
+def _together(metadata: pq.FileMetaData, groups: list[int]) -> Iterator[list[int]]:
+    gathered, size = list[int](), 0
+    for group in groups:
+        more = metadata.row_group(group).total_byte_size
+        if gathered and size + more > PIECE_BYTES:
+            yield gathered
+            gathered, size = [], 0
+        gathered.append(group)
+        size += more
+    if gathered:
+        yield gathered
+
+
+def _leaves(stored: pq.ParquetSchema, schema: pa.Schema) -> Iterator[str]:
+    """Where a file has what is wanted: columns, and of lists of structures the members."""
+    for number in range(len(stored)):
+        path: str = stored.column(number).path
+        name, *within = path.split(".")
+        if name in schema.names:
+            kind = schema.field(name).type
+            is_of_structures = pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)
+            if not is_of_structures or within[-1] in kind.value_type.names:
+                yield path

@@ -68,9 +68,9 @@ class RunSummary:
 def run_pipeline() -> RunSummary:
     """Take what is new, store its summaries, and return. One run at a time: a second caller waits.
 
-    SparkUnavailable where Spark cannot start; PipelineBusy where another process runs it; PipelineFailed where the run
-    ended early, in which case what was not stored is taken by the next run; another QueueError where the provider does
-    not answer."""
+    SparkUnavailable where Spark cannot start, or its cluster has had no worker for a minute; PipelineBusy where another
+    process runs it; PipelineFailed where the run ended early; another QueueError where the provider does not answer.
+    What was not stored is taken by the next run."""
     installation = config()
     with _failing_as_told(), pipeline_lock(installation):
         started = time.monotonic()
@@ -211,7 +211,7 @@ class _Sink:
         self.summary.batches += 1
         self.summary.events += report.events
         self.summary.unusable += report.unusable_events
-        self.summary.newest_event_at = report.newest_at or self.summary.newest_event_at
+        self.summary.newest_event_at = report.newest_at(timezone.now()) or self.summary.newest_event_at
         for reason, count in report.unusable.items():
             logger.warning("%d unusable events: %s; the first at %s", count, reason, report.examples[reason])
 

@@ -41,10 +41,11 @@ class Report:
     def unusable_events(self) -> int:
         return sum(self.unusable.values())
 
-    @property
-    def newest_at(self) -> datetime | None:
+    def newest_at(self, now: datetime) -> datetime | None:
+        """Of when the newest event is, and never of a time to come: beside a service whose clock is ahead all others
+        would seem to have fallen silent."""
         newest_ms = max((file.newest_ms for file in self.files), default=None)
-        return None if newest_ms is None else datetime.fromtimestamp(newest_ms / 1000, UTC)
+        return None if newest_ms is None else min(now, datetime.fromtimestamp(newest_ms / 1000, UTC))
 
     def refuse(self, reason: str, count: int, example: str) -> None:
         self.unusable[reason] = self.unusable.get(reason, 0) + count

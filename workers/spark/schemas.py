@@ -4,6 +4,7 @@ Each kind has its fields under the names they have in `events.proto`. A kind is 
 what Spark needs follows from it. Texts are the same in many events: each is there once, and events have its number.
 """
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,6 +65,14 @@ class Kind:
         schema: StructType = from_arrow_schema(pa.schema(map(as_text, self.arrow)))
         return schema
 
+    def chosen(self, columns: Iterable[str]) -> pa.Schema:
+        """Columns of these names. Of a list's structures all members, or those that are named: `tenants.messages`."""
+        wanted: dict[str, list[str]] = {}
+        for column in columns:
+            name, _, member = column.partition(".")
+            wanted.setdefault(name, []).extend([member] if member else [])
+        return pa.schema([_with_members(self.arrow.field(name), members) for name, members in wanted.items()])
+
     @property
     def single(self) -> tuple[str, ...]:
         """Columns that are no lists."""
@@ -73,6 +82,12 @@ class Kind:
     def fields(self) -> tuple[str, ...]:
         """Those of the event's body, in the order of the columns."""
         return tuple(self.arrow.names[len(_AT) :])
+
+
+def _with_members(field: pa.Field, members: Collection[str]) -> pa.Field:
+    if not members:
+        return field
+    return field.with_type(pa.list_(pa.struct([one for one in field.type.value_type if one.name in members])))
 
 
 def as_text(field: pa.Field) -> pa.Field:

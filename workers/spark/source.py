@@ -26,11 +26,11 @@ from pyspark.sql.types import StructType
 from queueapi.runtime import open_provider
 from queuecore.errors import OffsetOutOfRange, UnknownTopic
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.providers.base import DataReader, Provider, QueueReader
+from queuecore.providers.base import DataColumn, DataReader, Provider, QueueReader
 from queuecore.topics import ProviderPartition
 from workers.spark.decoding import CLOCK_TOLERANCE, Period
 from workers.spark.options import KEPT_MS, STAGE, START, settings_from
-from workers.spark.raw import RawEvents, of_column, of_records, together
+from workers.spark.raw import RawEvents, columns_of, cut, raw_events
 from workers.spark.reports import Offsets
 from workers.spark.schemas import REPORT_ARROW, REPORT_SCHEMA
 from workers.spark.staging import Staging
@@ -41,6 +41,8 @@ FORMAT: Final = "switchyard"
 # What is decoded at once: a column costs some calls, however many events it has.
 READ_RECORDS: Final = 100_000
 READ_BYTES: Final = 64 * 1024 * 1024
+# What is read at once of a provider that makes an object of each record: it has some seconds for it.
+READ_OBJECTS: Final = 20_000
 # What a task reads: enough to be worth starting one, and so little that several share a large backlog.
 SMALLEST_TASK: Final = 50_000
 LARGEST_TASK: Final = 500_000
@@ -121,7 +123,8 @@ class MetricsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Its events as they are stored."""
         with closing(_open(self._options)) as provider, closing(provider.reader()) as reader:
             for one in task.ranges:
-                yield from _gathered(_raw(provider, reader, one))
+                for columns in _gathered(_columns(provider, reader, one)):
+                    yield raw_events(one.partition, columns)
 
     def _known(self) -> Offsets:
         known: Offsets = json.loads(self._options.get(START, "{}"))
@@ -177,44 +180,44 @@ def _tasks(pieces: Iterable[MetricsRange], size: int) -> Iterator[MetricsTask]:
         yield MetricsTask(tuple(gathered))
 
 
-def _raw(provider: Provider, reader: QueueReader, metrics: MetricsRange) -> Iterator[RawEvents]:
+def _columns(provider: Provider, reader: QueueReader, metrics: MetricsRange) -> Iterator[DataColumn]:
     place = ProviderPartition(METRICS_TOPIC, metrics.partition)
     position = metrics.start
     while position < metrics.end:
         try:
-            found = _read(reader, place, position)
+            found = _read(reader, place, position, metrics.end)
         except OffsetOutOfRange as error:
             position = _beyond_gap(provider, place, position, error)
             continue
-        if found is None:
+        if not found:
             return
-        # A provider gives what it has together: some of it may be another task's.
-        wanted = found.between(position, metrics.end)
-        if len(wanted.offsets):
-            yield wanted
-        position = found.offsets[-1].as_py() + 1
+        for column in found:
+            # A provider gives what it has together: some of it may be another task's.
+            if (wanted := cut(column, position, metrics.end)).offsets:
+                yield wanted
+        position = found[-1].offsets[-1] + 1
 
 
-def _read(reader: QueueReader, place: ProviderPartition, position: int) -> RawEvents | None:
-    """Some events from there on, without an object for each where the provider can do so; None at the end."""
+def _read(reader: QueueReader, place: ProviderPartition, position: int, end: int) -> list[DataColumn]:
+    """Some events from there on, without an object for each where the provider can do so; none at the end."""
     if isinstance(reader, DataReader):
         column = reader.read_data(place, position)
-        return None if column is None else of_column(place.partition, column)
-    records = reader.read(place, position, READ_RECORDS)
-    return of_records(place.partition, records) if records else None
+        return [] if column is None else [column]
+    records = reader.read(place, position, min(READ_OBJECTS, end - position))
+    return list(columns_of(records, READ_BYTES))
 
 
-def _gathered(parts: Iterable[RawEvents]) -> Iterator[RawEvents]:
+def _gathered(columns: Iterable[DataColumn]) -> Iterator[list[DataColumn]]:
     """As many together as are decoded at once: a provider may give fewer than that."""
-    gathered, events, size = list[RawEvents](), 0, 0
-    for part in parts:
-        if gathered and (events >= READ_RECORDS or size + part.size > READ_BYTES):
-            yield together(gathered)
+    gathered, events, size = list[DataColumn](), 0, 0
+    for column in columns:
+        if gathered and (events >= READ_RECORDS or size + len(column.data) > READ_BYTES):
+            yield gathered
             gathered, events, size = [], 0, 0
-        gathered.append(part)
-        events, size = events + len(part.offsets), size + part.size
+        gathered.append(column)
+        events, size = events + len(column.offsets), size + len(column.data)
     if gathered:
-        yield together(gathered)
+        yield gathered
 
 
 def _beyond_gap(provider: Provider, place: ProviderPartition, position: int, error: OffsetOutOfRange) -> int:

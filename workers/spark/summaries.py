@@ -104,11 +104,13 @@ def _request_minutes(frames: Frames, _: Config) -> DataFrame:
 
 
 def _processing_minutes(frames: Frames, _: Config) -> DataFrame:
-    return processing_minutes(_reports(frames), _with_window(frames, CONSUMED_SAMPLES))
+    """Of the time before a minute it has nothing."""
+    files = SampleFiles(frames.batch_files(CONSUMED_SAMPLES), frames.minute_files(CONSUMED_SAMPLES))
+    return processing_minutes(_reports(frames), files)
 
 
 def _letter_trend(frames: Frames, _: Config) -> DataFrame:
-    return letter_trend(_reports(frames), SampleFiles(frames.batch_files(CONSUMED_SAMPLES)))
+    return letter_trend(_reports(frames), _to_add(frames, CONSUMED_SAMPLES))
 
 
 def _partition_heat(frames: Frames, installation: Config) -> DataFrame:
@@ -127,7 +129,7 @@ def _heat_counts(frames: Frames) -> DataFrame:
 
 
 def _tenant_usage(frames: Frames, _: Config) -> DataFrame:
-    consumed, sent = (SampleFiles(frames.batch_files(kind)) for kind in (CONSUMED_SAMPLES, SENT_SAMPLES))
+    consumed, sent = (_to_add(frames, kind) for kind in (CONSUMED_SAMPLES, SENT_SAMPLES))
     return tenant_usage(_reports(frames), consumed, sent, named_letter_topics())
 
 
@@ -139,10 +141,16 @@ def _with_window(frames: Frames, kind: Kind) -> SampleFiles:
     return SampleFiles(frames.batch_files(kind), frames.window_files(kind))
 
 
+def _to_add(frames: Frames, kind: Kind) -> SampleFiles:
+    """Without what an earlier batch has added: one that was delivered twice is of one minute, and may be in two."""
+    return SampleFiles(frames.batch_files(kind), counted=frames.minute_files(kind))
+
+
 def _lag_files(frames: Frames) -> LagFiles:
     """With what consumers did in the minutes that lag is judged of: they report less often than offsets are sampled."""
-    consumed = frames.batch_files(CONSUMED_SAMPLES), frames.window_files(CONSUMED_SAMPLES, of=OFFSET_SAMPLES)
-    return LagFiles(frames.batch_files(OFFSET_SAMPLES), frames.window_files(OFFSET_SAMPLES), consumed)
+    work = frames.window_files(CONSUMED_SAMPLES, of=OFFSET_SAMPLES)
+    consumed = SampleFiles(frames.batch_files(CONSUMED_SAMPLES), work)
+    return LagFiles(_with_window(frames, OFFSET_SAMPLES), consumed)
 
 
 def _lag_options(installation: Config) -> LagOptions:

@@ -1,5 +1,6 @@
 """Waiting for the end of a query: not for ever, and not for a cluster that has nobody to run it."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,9 +15,13 @@ from queueapi.config import Config
 from queuecore.clock import SYSTEM_CLOCK, Clock
 from workers.spark.errors import SparkUnavailable
 
+logger = logging.getLogger(__name__)
+
 LOOK_EVERY_S: Final = 5
 # A cluster takes some seconds to start executors, and a little longer to replace those that were lost.
 ALONE_S: Final = 60.0
+# Java answers within milliseconds, or hangs.
+ANSWER_S: Final = 10.0
 
 
 class NoExecutors(Exception):
@@ -52,17 +57,25 @@ def with_executors(
     cancel: Callable[[], None],
     clock: Clock = SYSTEM_CLOCK,
     look_every_s: float = LOOK_EVERY_S,
+    answer_s: float = ANSWER_S,
 ) -> Iterator[None]:
     """Within, queries are run whose end one cannot but wait for: another thread looks whether there is anybody to run
-    them, and cancels them where there is not. NoExecutors then."""
+    them, and cancels them where there is not. NoExecutors then, unless there is again somebody when a query fails.
+
+    A look that hangs is not waited for: its thread stays behind, and does nothing any more."""
     ended, alone, given_up = threading.Event(), _Alone(clock), threading.Event()
 
     def look() -> None:
         while not ended.wait(look_every_s):
             try:
-                if alone.for_too_long(executors()):
+                is_alone = alone.for_too_long(executors())
+                if ended.is_set():
+                    return
+                if is_alone:
                     given_up.set()
                     cancel()
+                else:
+                    given_up.clear()
             except (Py4JError, OSError):
                 return  # Spark itself is gone, and the query says so
 
@@ -76,7 +89,9 @@ def with_executors(
         raise
     finally:
         ended.set()
-        looking.join()
+        looking.join(answer_s)
+        if looking.is_alive():
+            logger.warning("Spark has not said within %g s how many executors it has; nobody waits for that", answer_s)
 
 
 def executors(spark: SparkSession) -> int:

@@ -10,8 +10,9 @@ from workers.spark.durable import sync_file
 from workers.spark.parts import footer, split
 from workers.spark.schemas import OFFSET_SAMPLES, TEXT, Kind
 
-# Rows that are written at once.
+# Rows that are written at once, or what fits into memory of those with long lists.
 GROUP_ROWS: Final = 100_000
+GROUP_BYTES: Final = 64 * 1024 * 1024
 # From this size on they are written by parts: less is read as a whole by whoever wants a part of it.
 PARTED_BYTES: Final = 4 * 1024 * 1024
 
@@ -24,14 +25,15 @@ class EventWriter:
         self._path = path
         self._writer = pq.ParquetWriter(path, kind.arrow, **_options(kind))
         self._waiting: list[pa.Table] = []
-        self._waiting_rows = 0
+        self._waiting_rows = self._waiting_bytes = 0
         self._place = kind.place
         self._parts: list[int] = []
 
     def add(self, table: pa.Table) -> None:
         self._waiting.append(table)
         self._waiting_rows += table.num_rows
-        if self._waiting_rows >= GROUP_ROWS:
+        self._waiting_bytes += table.nbytes
+        if self._waiting_rows >= GROUP_ROWS or self._waiting_bytes >= GROUP_BYTES:
             self._write()
 
     def close(self) -> None:
@@ -53,7 +55,7 @@ class EventWriter:
         else:
             self._writer.write_table(rows, row_group_size=GROUP_ROWS * 2)
         self.rows += self._waiting_rows
-        self._waiting, self._waiting_rows = [], 0
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
 
 def _options(kind: Kind) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pipeline import adopt_event_store
@@ -58,6 +59,14 @@ def test_a_batch_is_stored_with_its_run(sink: Counter) -> None:
     assert (run.newest_event_at, run.offsets) == (NOON, {"0": 3, "1": 4})
     assert is_stored(batch(0).name)
     assert not is_stored(batch(1).name)
+
+
+def test_a_clock_that_is_ahead_makes_no_figures_of_a_time_to_come(sink: Counter) -> None:
+    in_a_minute = int((timezone.now() + timedelta(seconds=61)).timestamp() * 1000)
+    ahead = replace(report(), files=[StagedFile("f", "request_samples", "2026-01-02", 1, NOON_MS, in_a_minute)])
+    store_batch(batch(0), ahead, [(sink, [{}])])
+    run = PipelineRun.objects.get()
+    assert (run.newest_event_at, run.lag) == (run.finished_at, timedelta(0))
 
 
 def test_a_repeated_batch_has_no_effect(sink: Counter) -> None:

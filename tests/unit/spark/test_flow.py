@@ -1,5 +1,7 @@
 """What service instances ask, what consumers do, for whom and how evenly: from frames to frames."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -36,10 +38,14 @@ from tests.unit.spark.frames import (
     sent,
     tenant,
 )
-from workers.spark.part_files import NO_FILES
+from workers.spark import parts as part_files
+from workers.spark import writing
+from workers.spark.part_files import NO_FILES, EventFiles
 from workers.spark.parts import PARTS
 from workers.spark.schemas import CONSUMED_SAMPLES, KINDS, SENT_SAMPLES, Kind
 from workers.spark.summaries import named_letter_topics
+from workers.spark.transforms import heat, processing, usage
+from workers.spark.transforms import samples as samples_of
 from workers.spark.transforms.buckets import percentile
 from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
 from workers.spark.transforms.processing import letter_trend, processing_minutes
@@ -246,7 +252,7 @@ class TestOnce:
         """Alike in all that is no list; and what the batch has is new, though the window has it too."""
         first, second = consumed(0, handled=1), consumed(0, handled=1, group="another")
         batch, window = files(CONSUMED_SAMPLES, [first, second, first]), files(CONSUMED_SAMPLES, [first, consumed(5)])
-        found = read_once(SampleFiles(batch, window), CONSUMED_SAMPLES, ["handled"], range(PARTS))
+        found = whole(read_once(SampleFiles(batch, window), CONSUMED_SAMPLES, ["group", "handled"], range(PARTS)))
         told = zip(*(found[name].to_pylist() for name in ("at", "group", "handled", "is_new")), strict=True)
         assert sorted(told) == [
             (at(0), "another", 1, True),
@@ -254,10 +260,20 @@ class TestOnce:
             (at(5), "main-consumer-0", 0, False),
         ]
 
-    def test_of_what_is_there_once_little_is_read(self, files: Files) -> None:
-        samples = files(CONSUMED_SAMPLES, [consumed(0), consumed(1)])
-        found = read_once(SampleFiles(samples), CONSUMED_SAMPLES, ["handled"], range(PARTS))
-        assert set(found.column_names) == {*CONSUMED_SAMPLES.identity, "handled", "is_new"}
+    def test_nothing_is_read_but_what_is_wanted(self, files: Files) -> None:
+        samples = files(CONSUMED_SAMPLES, [consumed(0, tenants=[tenant(ACME, 7, 70)]), consumed(1)])
+        wanted = ("handled", "tenants.messages", "tenants.bytes")
+        found = whole(read_once(SampleFiles(samples), CONSUMED_SAMPLES, wanted, range(PARTS)))
+        assert set(found.column_names) == {"at", "queue_id", "partition", "handled", "tenants", "is_new"}
+        assert found["tenants"].to_pylist() == [[{"messages": 7, "bytes": 70}], []]
+
+    def test_what_was_counted_before_is_left_out(self, files: Files) -> None:
+        """Not what is only like it: another group's, of the same moment."""
+        first, other = consumed(0, handled=1), consumed(0, handled=1, group="another")
+        batch, counted = files(CONSUMED_SAMPLES, [first, other, consumed(5)]), files(CONSUMED_SAMPLES, [first, first])
+        found = whole(read_once(SampleFiles(batch, counted=counted), CONSUMED_SAMPLES, ["group"], range(PARTS)))
+        told = zip(*(found[name].to_pylist() for name in ("at", "group", "is_new")), strict=True)
+        assert sorted(told) == [(at(0), "another", True), (at(5), "main-consumer-0", True)]
 
     def test_nothing(self, parts: DataFrame) -> None:
         nothing = SampleFiles(NO_FILES)
@@ -265,6 +281,72 @@ class TestOnce:
         assert rows(letter_trend(parts, nothing)) == []
         assert rows(tenant_usage(parts, nothing, nothing)) == []
         assert rows(partition_heat(heat_counts(parts, nothing))) == []
+
+
+class TestPieces:
+    """However little is looked at together: a group of rows, part by part, and sums that are grouped each time."""
+
+    @pytest.fixture
+    def samples(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[Kind, SampleFiles]:
+        """In the batch, in the window, and counted before; in files that have parts, and in those that have none."""
+        made: dict[Kind, SampleFiles] = {}
+        for kind, make in ((CONSUMED_SAMPLES, self.consumed), (SENT_SAMPLES, self.sent)):
+            everything = [make(number) for number in range(90)]
+            places = (everything[30:70], everything[45:90], everything[:50])
+            found = []
+            for number, (smallest, some) in enumerate(zip((0, 1 << 30, 0), places, strict=True)):
+                monkeypatch.setattr(writing, "PARTED_BYTES", smallest)
+                writer = writing.EventWriter(path := tmp_path / f"{kind.name}-{number}.parquet", kind)
+                for one in (some[:20], some[20:], some[:3]):
+                    writer.add(pa.Table.from_pylist(one, kind.arrow))
+                writer.close()
+                found.append(EventFiles((str(path),)))
+            made[kind] = SampleFiles(*found)
+        return made
+
+    def consumed(self, number: int) -> Row:
+        letters = [{"fingerprint": f"f{number % 3}", "tenant_id": ACME, "letters": number}]
+        return consumed(
+            number,
+            [1.5, float(number)],
+            partition=number * 7 % 60,
+            handled=number,
+            polled=1,
+            tenants=[tenant(ACME, number, 10), tenant(BOLT, 1)],
+            entities=[entity(b"%d" % (number % 5), 1, ACME), entity(b"all", 2)],
+            letters=letters,
+        )
+
+    def sent(self, number: int) -> Row:
+        return sent(number, partition=number % 60, tenants=[tenant(ACME, 1, number)])
+
+    def sums(self, samples: dict[Kind, SampleFiles], parts: set[int]) -> list[list[Row]]:
+        of_consumers, of_producers = samples[CONSUMED_SAMPLES], samples[SENT_SAMPLES]
+        counts = (
+            usage._count(of_consumers, of_producers, [], parts),
+            heat._count(of_consumers, parts),
+            processing._count_minutes(of_consumers, parts),
+            processing._count_letters(of_consumers, parts),
+        )
+        return [sorted((row for one in count for row in one.to_pylist()), key=str) for count in counts]
+
+    def test_sums_are_the_same(self, samples: dict[Kind, SampleFiles], monkeypatch: pytest.MonkeyPatch) -> None:
+        everywhere = set(range(PARTS))
+        at_once = self.sums(samples, everywhere)
+        assert len(list(read_once(samples[CONSUMED_SAMPLES], CONSUMED_SAMPLES, ["handled"], everywhere))) == 1
+        for module, name in ((part_files, "PIECE_BYTES"), (samples_of, "PIECE_BYTES"), (samples_of, "MUCH_BYTES")):
+            monkeypatch.setattr(module, name, 0)
+        monkeypatch.setattr(samples_of, "_FEW_ROWS", 0)
+        pieces = list(read_once(samples[CONSUMED_SAMPLES], CONSUMED_SAMPLES, ["handled"], everywhere))
+        assert len(pieces) > 5
+        # What was counted before is left out, and so is what is there again.
+        assert sorted(one for piece in pieces for one in piece["handled"].to_pylist()) == list(range(50, 90))
+        assert self.sums(samples, everywhere) == at_once
+        assert all(at_once)
+
+
+def whole(pieces: Iterable[pa.Table]) -> pa.Table:
+    return pa.concat_tables(pieces)
 
 
 def test_other_versions_bounds_are_left_out(parts: DataFrame, files: Files) -> None:

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.unit.spark.test_decoding import consumed_event
 from tests.unit.spark.test_store import ALL_TIME, HOUR_MS, MINUTE_MS, NOON_MS, keep, raw, stage
-from workers.spark.frames import BatchFrames, StoredFrames
+from workers.spark.frames import BatchFrames, StoredFrames, read_events
 from workers.spark.schemas import CONSUMED_SAMPLES, KINDS, OFFSET_SAMPLES, SENT_SAMPLES
 from workers.spark.staging import Staging
 from workers.spark.store import EventStore, Stretch
@@ -35,6 +35,7 @@ def test_the_window_is_the_time_before_and_whole_minutes(
     frames = BatchFrames(spark, store, tmp_path, report, window_s=600)
     assert seconds(frames.batch(OFFSET_SAMPLES)) == [-3570, 5]
     assert seconds(frames.window(OFFSET_SAMPLES)) == [-3599, -3541, -540, -1]
+    assert seconds(read_events(spark, OFFSET_SAMPLES, frames.minute_files(OFFSET_SAMPLES))) == [-3599, -3541]
 
 
 def test_what_there_is_nothing_of_is_an_empty_frame(spark: SparkSession, store: EventStore, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.unit.spark.frames import QUEUE, START, Files, Row, at, consumed, offs
 from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES
 from workers.spark.transforms.lag import LagFiles, current_lag, lag, lag_history
 from workers.spark.transforms.options import Extent
+from workers.spark.transforms.samples import SampleFiles
 
 Known = Callable[..., DataFrame]
 Current = Callable[..., dict[tuple[str, int], Row]]
@@ -28,7 +29,8 @@ def known(parts: DataFrame, files: Files) -> Known:
     """What is known of lag where there are files of these rows."""
 
     def of(samples: Iterable[Row], window: Iterable[Row] = (), work: Iterable[Row] = (), **more: Any) -> DataFrame:
-        told = LagFiles(files(OFFSET_SAMPLES, samples), files(OFFSET_SAMPLES, window), (files(CONSUMED_SAMPLES, work),))
+        known = SampleFiles(files(OFFSET_SAMPLES, samples), files(OFFSET_SAMPLES, window))
+        told = LagFiles(known, SampleFiles(files(CONSUMED_SAMPLES, work)))
         return lag(parts, told, **more)
 
     return of

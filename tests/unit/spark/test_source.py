@@ -4,13 +4,15 @@ import time
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from queueapi.config import Config
-from queuecore.messages import QueueMessage
+from queuecore.messages import QueueMessage, Record
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
 from queuecore.proto.events_pb2 import Event
 from queuecore.providers.base import DAY_MS, TopicSpec
@@ -20,6 +22,7 @@ from queuecore.providers.log.files import partition_dir, segment_path
 from queuecore.providers.log.writer import PartitionWriter
 from queuecore.topics import ProviderPartition
 from tests.unit.spark.test_decoding import event
+from workers.spark import source
 from workers.spark.options import KEPT_MS, STAGE, START, source_options
 from workers.spark.reports import Report
 from workers.spark.source import BATCH_EVENTS, LARGEST_TASK, MetricsRange, MetricsStreamReader, MetricsTask
@@ -88,6 +91,37 @@ def test_reading_goes_on_where_it_left_off(log: Log, reader: MetricsStreamReader
     log.append(0, *(event(end_offset=number) for number in range(5)))
     [task] = reader.partitions({"0": 3}, {"0": 5})
     assert ends(reader, *task.ranges) == [3, 4]
+
+
+def test_many_small_batches_are_decoded_together(log: Log, reader: MetricsStreamReader) -> None:
+    log.create()
+    for number in range(6):
+        log.append(0, event(end_offset=2 * number + 1), event(end_offset=2 * number + 2))
+    [found] = reader.raw(MetricsTask((MetricsRange(0, 3, 10),)))
+    assert found.offsets.to_pylist() == list(range(3, 10))
+    assert ends(reader, MetricsRange(0, 3, 10)) == list(range(4, 11))
+
+
+class Records:
+    """A provider that makes a record of each event, and gives at most so many at once."""
+
+    def __init__(self, count: int, at_once: int) -> None:
+        self.asked: list[int] = []
+        self._records = [Record(METRICS_TOPIC, 0, offset, 0, None, {}, b"e") for offset in range(count)]
+        self._at_once = at_once
+
+    def read(self, partition: ProviderPartition, offset: int, max_records: int) -> list[Record]:
+        self.asked.append(max_records)
+        return self._records[offset : offset + min(max_records, self._at_once)]
+
+
+def test_of_a_provider_of_records_no_more_is_read_than_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    provider: Any = SimpleNamespace()
+    reader: Any = Records(count=100, at_once=20)
+    monkeypatch.setattr(source, "READ_OBJECTS", 30)
+    columns = list(source._columns(provider, reader, MetricsRange(0, 5, 60)))
+    assert [offset for column in columns for offset in column.offsets] == list(range(5, 60))
+    assert reader.asked == [30, 30, 15]
 
 
 def test_a_new_checkpoint_begins_where_the_summaries_end(log: Log) -> None:

@@ -3,7 +3,7 @@
 import errno
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -94,7 +94,8 @@ def test_reports_of_tasks_are_put_together(tmp_path: Path) -> None:
     whole = together([first, second])
     assert (whole.events, whole.unusable_events, len(whole.files)) == (3, 1, 2)
     assert whole.minutes == {KIND: [NOON_MS // MINUTE_MS, NOON_MS // MINUTE_MS + 1]}
-    assert whole.newest_at == datetime.fromtimestamp((NOON_MS + MINUTE_MS) / 1000, UTC)
+    newest = datetime.fromtimestamp((NOON_MS + MINUTE_MS) / 1000, UTC)
+    assert whole.newest_at(newest + timedelta(seconds=5)) == newest
 
 
 def test_attempts_at_a_task_have_files_of_their_own(tmp_path: Path) -> None:

@@ -85,6 +85,50 @@ def test_a_query_that_nobody_runs_is_cancelled() -> None:
     assert job.looks >= 4
 
 
+def test_a_query_that_fails_when_there_is_somebody_again_fails_of_something_else() -> None:
+    """Between two queries there was nothing to cancel."""
+    job, was_given_up, seen = Job(), threading.Event(), threading.Semaphore(0)
+
+    def executors() -> int:
+        if not was_given_up.is_set():
+            return job.executors()
+        seen.release()
+        return 2
+
+    def fail() -> None:
+        # Of the first look something has come when there is a second.
+        assert seen.acquire(timeout=DEADLINE_S)
+        assert seen.acquire(timeout=DEADLINE_S)
+        raise PySparkException("a disk is full")
+
+    with (
+        pytest.raises(PySparkException, match="a disk is full"),
+        with_executors(executors, was_given_up.set, job.clock, 0.001),
+    ):
+        fail()
+
+
+def test_a_look_that_hangs_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    """And cancels nothing when it comes back after all: that would be another query's."""
+    job, hangs, may_answer = Job(), threading.Event(), threading.Event()
+    before = set(threading.enumerate())
+
+    def executors() -> int:
+        if job.looks:
+            hangs.set()
+            assert may_answer.wait(DEADLINE_S)
+            job.clock.advance(ALONE_S)
+        return job.executors()
+
+    with with_executors(executors, job.cancel, job.clock, 0.001, answer_s=0.01):
+        assert hangs.wait(DEADLINE_S)
+    assert "has not said within 0.01 s" in caplog.text
+    may_answer.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(DEADLINE_S)
+    assert not job.was_cancelled
+
+
 def test_one_that_somebody_runs_is_left_alone() -> None:
     job = Job()
 

@@ -16,10 +16,11 @@ from pyspark.sql import functions as f
 from queuecore.hashing import DEFAULT_HASH, Entity
 from workers.spark.schemas import CONSUMED_SAMPLES
 from workers.spark.transforms.arrow import map_in_arrow, map_parts
-from workers.spark.transforms.samples import AT, SampleFiles, as_batches, exploded, grouped, read_once
+from workers.spark.transforms.samples import AT, SampleFiles, exploded, grouped, read_once, summed
 from workers.spark.transforms.what_if import skew, what_if
 
 _PARTITION, _ENTITY, _TENANT = "partition", "entity", "tenant"
+_COLUMNS: Final = ("polled", "entities", "tenants.tenant_id", "tenants.messages")
 
 _COUNTS: Final = pa.schema(
     [
@@ -126,14 +127,20 @@ def heat_counts(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
 
 
 def _count(files: SampleFiles, parts: set[int]) -> Iterator[pa.RecordBatch]:
-    rows = read_once(files, CONSUMED_SAMPLES, ("polled", "entities", "tenants"), parts)
+    pieces = read_once(files, CONSUMED_SAMPLES, _COLUMNS, parts)
+    counts = (table for rows in pieces for table in _counts(rows))
+    keys = ("queue_id", "partition", "kind", "key", "is_uuid", "tenant_id")
+    return summed(counts, _COUNTS, keys, messages="sum", as_of="max", is_new="max")
+
+
+def _counts(rows: pa.Table) -> Iterator[pa.Table]:
     of_row = ("queue_id", "partition", "at", "is_new")
-    yield from _summed(_PARTITION, rows.select([*of_row, "polled"]).rename_columns([*of_row, "messages"]))
-    yield from _summed(_ENTITY, exploded(rows, "entities", *of_row), "key", "is_uuid", "tenant_id")
-    yield from _summed(_TENANT, exploded(rows, "tenants", *of_row), "tenant_id")
+    yield _summed(_PARTITION, rows.select([*of_row, "polled"]).rename_columns([*of_row, "messages"]))
+    yield _summed(_ENTITY, exploded(rows, "entities", *of_row), "key", "is_uuid", "tenant_id")
+    yield _summed(_TENANT, exploded(rows, "tenants", *of_row), "tenant_id")
 
 
-def _summed(kind: str, rows: pa.Table, *named: str) -> list[pa.RecordBatch]:
+def _summed(kind: str, rows: pa.Table, *named: str) -> pa.Table:
     """A row for each that is named so in a partition."""
     found = grouped(rows, ("queue_id", "partition", *named), messages="sum", at="max", is_new="max")
     columns = {name: found[name] for name in found.column_names if name != "at"}
@@ -141,7 +148,7 @@ def _summed(kind: str, rows: pa.Table, *named: str) -> list[pa.RecordBatch]:
         field.name: pa.nulls(found.num_rows, field.type) for field in _COUNTS if field.name not in found.column_names
     }
     told = {"kind": pa.repeat(kind, found.num_rows), "as_of": found["at"]}
-    return as_batches(pa.table(missing | columns | told), _COUNTS)
+    return pa.table(missing | columns | told)
 
 
 def _is(kind: str) -> Column:

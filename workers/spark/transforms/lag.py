@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from workers.spark.part_files import NO_FILES, EventFiles, read_part_files
 from workers.spark.schemas import CONSUMED_SAMPLES, OFFSET_SAMPLES
 from workers.spark.transforms.arrow import map_parts
 from workers.spark.transforms.minutes import touched
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.rollups import rolled_up, worst
+from workers.spark.transforms.samples import NO_SAMPLES, SampleFiles, read_all
 from workers.spark.transforms.series import POINT, WORK, Told, Works
 from workers.spark.transforms.telling import CURRENT, LAG, tell
 
@@ -23,15 +23,13 @@ from workers.spark.transforms.telling import CURRENT, LAG, tell
 class LagFiles:
     """What lag is made of.
 
-    samples   of the batch
-    window    the samples before the batch, as far back as `LagOptions.window_s`; what is older does not count, and what
+    samples   of the batch, and before it, as far back as `LagOptions.window_s`; what is older does not count, and what
               is in both counts once
     consumed  what consumers said in that time: without it none is said to STALL
     """
 
-    samples: EventFiles
-    window: EventFiles
-    consumed: tuple[EventFiles, ...] = (NO_FILES,)
+    samples: SampleFiles
+    consumed: SampleFiles = NO_SAMPLES
 
 
 def lag(
@@ -70,20 +68,14 @@ def lag_history(known: DataFrame) -> DataFrame:
 
 
 def _tell_parts(files: LagFiles, options: LagOptions, extent: Extent, parts: set[int]) -> Iterator[pa.RecordBatch]:
-    samples = pa.concat_tables([_samples(files.samples, parts, True), _samples(files.window, parts, False)])
+    samples = _with_micros(read_all(files.samples, OFFSET_SAMPLES, POINT[1:], parts))
     if samples.num_rows:
-        yield from tell(options, extent, Told(samples.combine_chunks(), Works(partial(_work, files.consumed, parts))))
+        known = samples.select([*OFFSET_SAMPLES.place, *POINT, "is_new"]).combine_chunks()
+        yield from tell(options, extent, Told(known, Works(partial(_work, files.consumed, parts))))
 
 
-def _samples(files: EventFiles, parts: set[int], is_new: bool) -> pa.Table:
-    rows = read_part_files(files, OFFSET_SAMPLES, POINT[1:], parts)
-    known = _with_micros(rows).append_column("is_new", pa.repeat(is_new, rows.num_rows))
-    return known.select([*OFFSET_SAMPLES.place, *POINT, "is_new"])
-
-
-def _work(files: tuple[EventFiles, ...], parts: set[int]) -> pa.Table:
-    names = ("commits", "succeeded", "failed", "timed_out")
-    rows = _with_micros(pa.concat_tables([read_part_files(one, CONSUMED_SAMPLES, names, parts) for one in files]))
+def _work(files: SampleFiles, parts: set[int]) -> pa.Table:
+    rows = _with_micros(read_all(files, CONSUMED_SAMPLES, ("commits", "succeeded", "failed", "timed_out"), parts))
     failures = pc.add(rows["failed"], rows["timed_out"])
     rows = rows.append_column("attempts", pc.add(rows["succeeded"], failures)).append_column("failures", failures)
     return rows.select([*CONSUMED_SAMPLES.place, *WORK])

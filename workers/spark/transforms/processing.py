@@ -19,11 +19,11 @@ from workers.spark.transforms.samples import (
     HOUR_US,
     MINUTE_US,
     SampleFiles,
-    as_batches,
     exploded,
     grouped,
     read_once,
     since,
+    summed,
 )
 
 _COUNTS: Final = (
@@ -47,6 +47,7 @@ _MINUTES: Final = pa.schema(
         *((name, pa.int64()) for name in (*_COUNTS, *_BUCKETS)),
     ]
 )
+_MINUTES_HOW: Final = {"is_new": "max", **dict.fromkeys((*_COUNTS, *_BUCKETS), "sum")}
 _LETTERS: Final = pa.schema(
     [("queue_id", pa.string()), ("fingerprint", pa.string()), ("at", AT), ("letters", pa.int64())]
 )
@@ -74,19 +75,25 @@ def letter_trend(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
 
 
 def _count_minutes(files: SampleFiles, parts: set[int]) -> Iterator[pa.RecordBatch]:
-    rows = read_once(files, CONSUMED_SAMPLES, (*_COUNTS, *_HISTOGRAM), parts)
+    pieces = read_once(files, CONSUMED_SAMPLES, (*_COUNTS, *_HISTOGRAM), parts)
+    return summed(map(_minutes, pieces), _MINUTES, ("queue_id", "at"), **_MINUTES_HOW)
+
+
+def _minutes(rows: pa.Table) -> pa.Table:
     named = {name: rows[name] for name in ("queue_id", "is_new", *_COUNTS)}
     table = pa.table({**named, "at": since(rows, MINUTE_US), **_bucket_columns(rows)})
-    sums = dict.fromkeys((*_COUNTS, *_BUCKETS), "sum")
-    yield from as_batches(grouped(table, ("queue_id", "at"), is_new="max", **sums), _MINUTES)
+    return grouped(table, ("queue_id", "at"), **_MINUTES_HOW)
 
 
 def _count_letters(files: SampleFiles, parts: set[int]) -> Iterator[pa.RecordBatch]:
-    rows = read_once(files, CONSUMED_SAMPLES, ["letters"], parts)
-    table = exploded(
-        rows.set_column(rows.schema.get_field_index("at"), "at", since(rows, HOUR_US)), "letters", "queue_id", "at"
-    )
-    yield from as_batches(grouped(table, ("queue_id", "fingerprint", "at"), letters="sum"), _LETTERS)
+    pieces = read_once(files, CONSUMED_SAMPLES, ("letters.fingerprint", "letters.letters"), parts)
+    return summed(map(_letters, pieces), _LETTERS, ("queue_id", "fingerprint", "at"), letters="sum")
+
+
+def _letters(rows: pa.Table) -> pa.Table:
+    hourly = rows.set_column(rows.schema.get_field_index("at"), "at", since(rows, HOUR_US))
+    table = exploded(hourly, "letters", "queue_id", "at")
+    return grouped(table, ("queue_id", "fingerprint", "at"), letters="sum")
 
 
 def _bucket_columns(rows: pa.Table) -> dict[str, pa.Array]:

@@ -1,7 +1,8 @@
 """What each tenant used, day by day."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial, reduce
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from pyspark.sql import functions as f
 
 from workers.spark.schemas import CONSUMED_SAMPLES, SENT_SAMPLES
 from workers.spark.transforms.arrow import map_parts
-from workers.spark.transforms.samples import DAY_US, SampleFiles, as_batches, exploded, grouped, read_once, since
+from workers.spark.transforms.samples import DAY_US, SampleFiles, exploded, grouped, read_once, since, summed
 
 _UUID: Final = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 # What is told of a tenant's share of messages, under the names that it has in a day's row.
@@ -46,11 +47,21 @@ def tenant_usage(
 def _count(
     consumed: SampleFiles, sent: SampleFiles, letter_topics: list[str], parts: set[int]
 ) -> Iterator[pa.RecordBatch]:
-    handled = read_once(consumed, CONSUMED_SAMPLES, ["tenants"], parts)
-    stored = read_once(sent, SENT_SAMPLES, ["tenants"], parts)
-    yield from _shares(handled, _HANDLED)
-    is_of_letters = _is_of_letters(stored["topic"].combine_chunks(), letter_topics)
-    yield from _shares(stored.filter(pc.invert(is_of_letters)), _SENT)
+    handled = read_once(consumed, CONSUMED_SAMPLES, _members(_HANDLED), parts)
+    stored = read_once(sent, SENT_SAMPLES, _members(_SENT), parts)
+    shares = chain(
+        (_shares(rows, _HANDLED) for rows in handled),
+        (_shares(_without_letters(rows, letter_topics), _SENT) for rows in stored),
+    )
+    return summed(shares, _USED, ("tenant_id", "day"), **dict.fromkeys(_FIGURES, "sum"))
+
+
+def _members(figures: Iterable[str]) -> list[str]:
+    return [f"tenants.{name}" for name in ("tenant_id", *figures)]
+
+
+def _without_letters(rows: pa.Table, letter_topics: list[str]) -> pa.Table:
+    return rows.filter(pc.invert(_is_of_letters(rows["topic"].combine_chunks(), letter_topics)))
 
 
 def _is_of_letters(topics: pa.DictionaryArray, named: list[str]) -> pa.BooleanArray:
@@ -60,10 +71,10 @@ def _is_of_letters(topics: pa.DictionaryArray, named: list[str]) -> pa.BooleanAr
     return reduce(pc.or_, by_name, pc.is_in(names, value_set=pa.array(named, pa.string()))).take(topics.indices)
 
 
-def _shares(rows: pa.Table, figures: dict[str, str]) -> list[pa.RecordBatch]:
+def _shares(rows: pa.Table, figures: dict[str, str]) -> pa.Table:
     """What each tenant has of the samples of each day, under these names; of other figures nothing."""
     daily = rows.append_column("day", since(rows, DAY_US).cast(pa.date32()))
     used = grouped(exploded(daily, "tenants", "day"), ("tenant_id", "day"), **dict.fromkeys(figures, "sum"))
     nothing = pa.repeat(pa.scalar(0, pa.int64()), used.num_rows)
     named = dict.fromkeys(_FIGURES, nothing) | {name: used[member] for member, name in figures.items()}
-    return as_batches(pa.table({"tenant_id": used["tenant_id"], "day": used["day"], **named}), _USED)
+    return pa.table({"tenant_id": used["tenant_id"], "day": used["day"], **named})
