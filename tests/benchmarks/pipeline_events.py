@@ -1,48 +1,156 @@
 """Events as an installation with a thousand partitions reports them, in a log of their own.
 
-Each partition is sampled every five seconds; a sixth of them is busy in each ten seconds, and tells of what was
-consumed and sent. Of 14 events 12 are samples of offsets, which are short, and 2 are not.
+Intervals are those that an installation has unless told otherwise. One sampler takes the offsets of every partition
+each 5 s (`sample_interval_s`). What consumers and producers did is told each 10 s (`metrics_interval_s`), by one of
+twelve hosts for each partition; twenty other instances tell then of their requests to two topics each. A partition that
+is busy all the time so has 24 events a minute, half of them samples of offsets. In a backlog of hours a partition is
+busy for one minute of six, and has 14 on average.
+
+Of a hundred partitions two fall behind (WARN), one has a group that is gone (STOP), one a group that fails at every
+message (STALL), and two have a group that goes back every ten minutes, and takes five until it is where it was (REWIND)
+and all ten to catch up; every hour it is others. One partition of each queue, two of a hundred, has two dead letters in
+each report.
+
+What a host tells goes to one partition of the topic, what the sampler tells to all in turn. What one of them tells a
+partition at one moment is a batch in the log, as it is when the log's sender writes it.
 """
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Final
-from uuid import UUID
 
+from queueapi.choices import LagStatus
+from queuecore.hashing import partition_of
 from queuecore.messages import QueueMessage
 from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-from queuecore.proto.events_pb2 import (
-    ConsumedSample,
-    EntityShare,
-    Event,
-    OffsetSample,
-    SentSample,
-    TenantShare,
-)
 from queuecore.providers.base import TopicSpec
 from queuecore.providers.log import LogProvider
 from queuecore.providers.log.batch import encode_body
 from queuecore.providers.log.writer import PartitionWriter
 from queuecore.topics import ProviderPartition
+from tests.benchmarks import pipeline_samples as samples
+from tests.benchmarks.pipeline_samples import HALF, MESSAGES, PARTITIONS
 from tests.benchmarks.processes import run_together
-from tests.benchmarks.workload import BATCH
 
 QUEUES: Final = 20
-PARTITIONS: Final = 50
-EVENTS_A_MINUTE: Final = QUEUES * PARTITIONS * 14
+# In how many minutes a partition is busy for one.
+ALWAYS: Final = 1
+SELDOM: Final = 6
 
-# The key of the field; its length follows in one byte, as it is below 128.
-_OFFSET_SAMPLE: Final = bytes((Event.OFFSET_SAMPLE_FIELD_NUMBER << 3 | 2,))
 _SAMPLED_MS: Final = 5_000
-_BOUNDS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+_TURNS_A_MINUTE: Final = 60_000 // _SAMPLED_MS
+_TURNS_AN_HOUR: Final = 60 * _TURNS_A_MINUTE
+_TURNS_BETWEEN_REWINDS: Final = 10 * _TURNS_A_MINUTE
+# As far as a group comes in five minutes that handles twice what its partition gets.
+_REWIND: Final = 5 * _TURNS_A_MINUTE * MESSAGES
+
+_SAMPLER: Final = "tasks-1"
+_HOSTS: Final = 12
+_ASKING: Final = 20
+_REQUEST_TOPICS: Final = ("tb_transport.api.requests", "tb_core.registry.requests")
+
+_TROUBLE: Final = {
+    10: LagStatus.WARN,
+    20: LagStatus.REWIND,
+    35: LagStatus.WARN,
+    50: LagStatus.STOP,
+    70: LagStatus.STALL,
+    80: LagStatus.REWIND,
+}
+# By which trouble goes on each hour.
+_STEP: Final = 37
+
+# What one of them tells a partition of the topic at one moment.
+Report = list[bytes]
 
 
-def queue_id(number: int) -> UUID:
-    return UUID(int=number + 1, version=4)
+class Reporters:
+    """All that report to one partition of the topic, moment by moment."""
+
+    def __init__(self, mine: int, start_ms: int, every: int, queues: int = QUEUES) -> None:
+        """Partitions are busy for one minute of so many."""
+        self.place = ProviderPartition(METRICS_TOPIC, mine)
+        self._at_ms, self._every, self._turn = start_ms, every, 0
+        numbers = range(queues * PARTITIONS)
+        self._hosts = {
+            host: numbers[host::_HOSTS]
+            for host in range(_HOSTS)
+            if partition_of(_host(host), METRICS_PARTITIONS) == mine
+        }
+        self._asking = [one for one in range(_ASKING) if partition_of(_asking(one), METRICS_PARTITIONS) == mine]
+        self._sampled = numbers[mine::METRICS_PARTITIONS]
+        # Where the log of each ends, and where its group is.
+        self._ends = {number: 2 * _REWIND + number for number in self._sampled}
+        self._committed = dict(self._ends)
+
+    def minutes(self, count: int) -> Iterator[Report]:
+        for _ in range(count * _TURNS_A_MINUTE):
+            yield from self._reports()
+            self._at_ms, self._turn = self._at_ms + _SAMPLED_MS, self._turn + 1
+
+    def _reports(self) -> Iterator[Report]:
+        yield list(self._offsets())
+        # One half of them reports now, the other in five seconds.
+        for host, numbers in self._hosts.items():
+            if (host + self._turn) % 2 == 0:
+                yield list(self._done(_host(host), numbers))
+        for instance in self._asking:
+            if (instance + self._turn) % 2 == 0:
+                head = samples.head(_asking(instance), self._at_ms)
+                yield [head + samples.requests(instance, topic) for topic in _REQUEST_TOPICS]
+
+    def _offsets(self) -> Iterator[bytes]:
+        head = samples.head(_SAMPLER, self._at_ms)
+        for number in self._sampled:
+            self._move(number)
+            yield head + samples.offsets(number, self._ends[number], self._committed[number])
+
+    def _move(self, number: int) -> None:
+        status = self._status(number)
+        if not self._is_busy(number, status):
+            self._committed[number] = self._ends[number]
+            return
+        self._ends[number] = end = self._ends[number] + HALF
+        committed, nearly = self._committed[number], end - number % HALF
+        match status:
+            case LagStatus.STOP | LagStatus.STALL:
+                return
+            case LagStatus.WARN:
+                committed += HALF // 2
+            case LagStatus.REWIND if (self._turn + number) % _TURNS_BETWEEN_REWINDS == 0:
+                committed -= _REWIND
+            case LagStatus.REWIND:
+                committed = min(committed + MESSAGES, nearly)
+            case _:
+                committed = nearly
+        self._committed[number] = committed
+
+    def _done(self, service_id: str, numbers: Sequence[int]) -> Iterator[bytes]:
+        head = samples.head(service_id, self._at_ms)
+        for number in numbers:
+            status = self._status(number)
+            if not self._is_busy(number, status):
+                continue
+            yield head + samples.sent(number)
+            if status is not LagStatus.STOP:
+                yield head + samples.consumed(number, status, self._turn // 2 % samples.VARIANTS)
+                if samples.has_letters(number, status):
+                    yield head + samples.sent_letters(number)
+
+    def _status(self, number: int) -> LagStatus:
+        return _TROUBLE.get((number + _STEP * (self._turn // _TURNS_AN_HOUR)) % 100, LagStatus.OK)
+
+    def _is_busy(self, number: int, status: LagStatus) -> bool:
+        """Trouble is of those that have something to do."""
+        return status is not LagStatus.OK or (number + self._turn // _TURNS_A_MINUTE) % self._every == 0
+
+
+def all_reporters(start_ms: int, every: int, queues: int = QUEUES) -> list[Reporters]:
+    return [Reporters(number, start_ms, every, queues) for number in range(METRICS_PARTITIONS)]
 
 
 def create_log(root: Path) -> None:
@@ -50,97 +158,46 @@ def create_log(root: Path) -> None:
         provider.admin().create_topics([TopicSpec(METRICS_TOPIC, METRICS_PARTITIONS)])
 
 
-def fill_log(root: Path, events: int, end_ms: int, partitions: range = range(METRICS_PARTITIONS)) -> None:
-    """Add these partitions' part of so many events, which end at about this time."""
-    for partition in partitions:
-        _fill(root, partition, events // METRICS_PARTITIONS, end_ms)
+def fill_log(root: Path, reporters: Iterable[Reporters], minutes: int) -> int:
+    """Add what these report in so many minutes. How many events that is."""
+    return sum(_fill(root, one, minutes) for one in reporters)
 
 
-def fill_large_log(root: Path, events: int, end_ms: int) -> None:
-    """The same by two processes."""
+def fill_large_log(root: Path, events: int, end_ms: int) -> int:
+    """A backlog of about so many events, of the minutes until then, written by two processes. How many it has."""
     create_log(root)
+    minutes = math.ceil(events / _events_a_minute())
+    start_ms = end_ms - minutes * 60_000
     halves = [range(number, METRICS_PARTITIONS, 2) for number in range(2)]
-    run_together([partial(_filling, root, events, end_ms, half) for half in halves])
+    filled = run_together([partial(_filling, root, half, start_ms, minutes) for half in halves])
+    return sum(outcome.result for outcome in filled)
 
 
 @contextmanager
-def _filling(root: Path, events: int, end_ms: int, partitions: range) -> Iterator[Callable[[], None]]:
-    yield partial(fill_log, root, events, end_ms, partitions)
+def _filling(root: Path, mine: range, start_ms: int, minutes: int) -> Iterator[Callable[[], int]]:
+    yield partial(fill_log, root, [Reporters(number, start_ms, SELDOM) for number in mine], minutes)
 
 
-def _fill(root: Path, partition: int, count: int, end_ms: int) -> None:
-    start_ms = end_ms - count * METRICS_PARTITIONS * 60_000 // EVENTS_A_MINUTE
-    made = islice(_events(partition, start_ms), count)
-    with closing(PartitionWriter(root, ProviderPartition(METRICS_TOPIC, partition))) as writer:
-        while messages := [QueueMessage(None, data) for data in islice(made, BATCH)]:
-            writer.append(encode_body(messages), time.time_ns() // 1_000_000, sync=False)
+def _events_a_minute() -> float:
+    """In a backlog."""
+    reports = (report for one in all_reporters(0, SELDOM) for report in one.minutes(SELDOM))
+    return sum(map(len, reports)) / SELDOM
 
 
-def _events(mine: int, start_ms: int) -> Iterator[bytes]:
-    """Those of every fourth of the queues' partitions, which is what one partition of the topic has. What does not
-    change from one time to the next is serialised once: parts of a message that are put together are the message."""
-    numbers = range(mine, QUEUES * PARTITIONS, METRICS_PARTITIONS)
-    places = [divmod(number, PARTITIONS) for number in numbers]
-    named = [_named(*place).SerializeToString() for place in places]
-    busy = [(_within("consumed_sample", _consumed(*place)), _within("sent_sample", _sent(*place))) for place in places]
-    at_ms, turn = start_ms, 0
-    while True:
-        head = Event(version=1, at_ms=at_ms, service_id="tb-rule-engine-1").SerializeToString()
-        for index, number in enumerate(numbers):
-            end = turn * 100 + number
-            body = named[index] + _offsets(end, end - number % 90)
-            yield head + _OFFSET_SAMPLE + bytes((len(body),)) + body
-            if (index + turn) % 12 == 0:
-                consumed, sent = busy[index]
-                yield head + consumed
-                yield head + sent
-        at_ms, turn = at_ms + _SAMPLED_MS, turn + 1
+def _fill(root: Path, reporters: Reporters, minutes: int) -> int:
+    count = 0
+    with closing(PartitionWriter(root, reporters.place)) as writer:
+        for report in reporters.minutes(minutes):
+            messages = [QueueMessage(None, data) for data in report]
+            if messages:
+                writer.append(encode_body(messages), time.time_ns() // 1_000_000, sync=False)
+            count += len(messages)
+    return count
 
 
-def _within(field: str, body: ConsumedSample | SentSample) -> bytes:
-    """As it stands in an event."""
-    return Event(**{field: body}).SerializeToString()
+def _host(number: int) -> str:
+    return f"consumer-{number}"
 
 
-def _offsets(end: int, committed: int) -> bytes:
-    return OffsetSample(end_offset=end, committed_offset=max(0, committed)).SerializeToString()
-
-
-def _named(queue: int, partition: int) -> OffsetSample:
-    return OffsetSample(
-        queue_id=str(queue_id(queue)),
-        partition=partition,
-        topic=f"bench{queue}.{partition}",
-        group=f"tb_rule_engine_bench{queue}-consumer-{partition}",
-    )
-
-
-def _consumed(queue: int, partition: int) -> ConsumedSample:
-    tenants = [str(queue_id(1000 + number)) for number in range(3)]
-    return ConsumedSample(
-        queue_id=str(queue_id(queue)),
-        partition=partition,
-        topic=f"bench{queue}.{partition}",
-        group=f"tb_rule_engine_bench{queue}-consumer-{partition}",
-        interval_ms=10_000,
-        polled=1_000,
-        polled_bytes=100_000,
-        packs=10,
-        commits=10,
-        succeeded=1_000,
-        handled=1_000,
-        processing_bounds_ms=_BOUNDS,
-        processing_buckets=[100] * (len(_BOUNDS) + 1),
-        processing_total_ms=12_345.0,
-        tenants=[TenantShare(tenant_id=tenant, messages=333, bytes=33_333) for tenant in tenants],
-        entities=[
-            EntityShare(key=queue_id(number).bytes, is_uuid=True, tenant_id=tenants[0], messages=50)
-            for number in range(5)
-        ],
-    )
-
-
-def _sent(queue: int, partition: int) -> SentSample:
-    tenant = TenantShare(tenant_id=str(queue_id(1000)), messages=1_000, bytes=100_000)
-    topic = f"bench{queue}.{partition}"
-    return SentSample(topic=topic, partition=0, interval_ms=10_000, sent=1_000, sent_bytes=100_000, tenants=[tenant])
+def _asking(number: int) -> str:
+    return f"tb-transport-{number}"

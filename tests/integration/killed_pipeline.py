@@ -1,21 +1,25 @@
-"""A process that runs the pipeline, and may be killed at a moment that it is told. Started by `test_pipeline_kill.py`.
+"""A process that runs the pipeline once, and may be killed: by itself at a moment that it is told, or by who started
+it. Started by `test_pipeline_kill.py`.
 
-It has an installation of its own in `SWITCHYARD_DATA_DIR`, where every process adds so many events before it runs.
+It has an installation of its own in `SWITCHYARD_DATA_DIR`, whose log has the events of the pipeline's benchmark. It
+says when the run begins, and leaves in the file `TOLD` of that folder how long it took, and what is stored then.
 """
 
 import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
-from contextlib import closing
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import django
 
-MOMENTS = ("staged", "committed", "published", "never")
-EVENTS = 8
+MOMENTS: Final = ("staged", "committed", "published")
+NEVER: Final = "never"
+QUEUES: Final = 2
+BEGUN: Final = "begun"
+TOLD: Final = "told.json"
 
 
 def main(moment: str) -> None:
@@ -23,33 +27,27 @@ def main(moment: str) -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
-    _send_events()
+    _create_queues()
     _arm(moment)
     from workers.spark.pipeline import run_pipeline
-    from workers.spark.session import stop_session
+    from workers.spark.session import spark_session, stop_session
 
-    run_pipeline()
-    print(json.dumps(_stored()), flush=True)
+    spark_session()
+    print(BEGUN, flush=True)
+    told = {"seconds": run_pipeline().seconds, "stored": _stored()}
+    Path(os.environ["SWITCHYARD_DATA_DIR"], TOLD).write_text(json.dumps(told, default=str))
     stop_session()
 
 
-def _send_events() -> None:
-    from queueapi.config import config
-    from queueapi.runtime import open_provider
-    from queuecore.messages import QueueMessage
-    from queuecore.metrics import METRICS_PARTITIONS, METRICS_TOPIC
-    from queuecore.proto.events_pb2 import Event, SentSample
-    from queuecore.providers.base import TopicSpec
-    from queuecore.sending import send
-    from queuecore.topics import TopicPartitionInfo
+def _create_queues() -> None:
+    from django.db import transaction
 
-    now_ms = time.time_ns() // 1_000_000
-    event = Event(version=1, at_ms=now_ms, service_id="s", sent_sample=SentSample(topic="t", sent=1))
-    with closing(open_provider(config())) as provider:
-        provider.admin().create_topics([TopicSpec(METRICS_TOPIC, METRICS_PARTITIONS)])
-        for number in range(EVENTS):
-            place = TopicPartitionInfo(METRICS_TOPIC, number % METRICS_PARTITIONS, use_internal_partition=True)
-            send(provider.producer(), place, QueueMessage(None, event.SerializeToString())).result(30)
+    from queueapi.models import Queue
+    from tests.benchmarks.pipeline_queues import create_queues
+
+    with transaction.atomic():
+        if not Queue.objects.exists():
+            create_queues(QUEUES)
 
 
 def _arm(moment: str) -> None:
@@ -76,20 +74,36 @@ def _then_kill(done: Callable[..., None]) -> Callable[..., None]:
     return publish
 
 
-def _stored() -> dict[str, int]:
+def _stored() -> dict[str, Any]:
+    """What is counted, by table, and how many events of each kind are kept."""
+    from queueapi.models import DeadLetterTrend, LagMinute, PipelineRun, ProcessingMinute, RequestStats, TenantUsageDay
+
+    counted: dict[Any, tuple[str, ...]] = {
+        TenantUsageDay: ("tenant_id", "day", "sent", "sent_bytes", "handled", "handled_bytes", "errors"),
+        LagMinute: ("queue_id", "at", "samples", "produced", "consumed", "lag_messages"),
+        ProcessingMinute: ("queue_id", "at", "polled", "handled", "failed", "dead_lettered", "buckets"),
+        RequestStats: ("service_id", "request_topic", "at", "answered", "timed_out"),
+        DeadLetterTrend: ("queue_id", "fingerprint", "at", "letters"),
+    }
+    tables = {
+        model.__name__: list(model.objects.order_by(*names[:3]).values_list(*names)) for model, names in counted.items()
+    }
+    events = sum(PipelineRun.objects.values_list("events", flat=True))
+    return {"events": events, "kept": _kept(), **tables}
+
+
+def _kept() -> dict[str, int]:
     import pyarrow.parquet as pq
 
     from queueapi.config import config
-    from queueapi.models import PipelineRun
     from workers.spark.pipeline import event_store
+    from workers.spark.schemas import KINDS_BY_NAME
 
     store = event_store(config())
-    files = [file.path for kind, day in store.days() for file in store.files(kind, day)]
-    return {
-        "counted": sum(PipelineRun.objects.values_list("events", flat=True)),
-        "kept": sum(pq.read_metadata(path).num_rows for path in files),
-        "batches": PipelineRun.objects.count(),
-    }
+    kept = dict.fromkeys(KINDS_BY_NAME, 0)
+    for kind, day in store.days():
+        kept[kind] += sum(pq.read_metadata(file.path).num_rows for file in store.files(kind, day))
+    return kept
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 from django.utils import timezone
+from pyspark.sql import SparkSession
 from pytest_django.fixtures import Settings
 
 from queueapi.actions.actor import SYSTEM
@@ -66,16 +67,19 @@ from queuecore.testing.services.kafka_secured import SASL, SecuredKafka
 from queuecore.testing.services.ports import free_port
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import ProviderPartition, TopicPartitionInfo
-from tests.integration.spark_cluster import spark_cluster
+from tests.benchmarks.pipeline_events import ALWAYS, all_reporters, fill_log
+from tests.integration.spark_cluster import WORKERS, spark_cluster
 from tests.services import require_or_skip, running
 from workers.operations.runner import run_operation
 from workers.spark import pipeline, session
 from workers.spark.errors import PipelineBusy, PipelineFailed
 from workers.spark.pipeline import checkpoint_dir, event_store, run_pipeline
 from workers.spark.session import missing_java, spark_session, spark_settings
+from workers.spark.source import SMALLEST_TASK
 from workers.spark.store import EventStore
 from workers.spark.summaries import make_all
 from workers.spark.tasks import run_pipeline_task
+from workers.spark.waiting import executors
 
 # Spark stores a batch on a thread of its own, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -525,11 +529,26 @@ def test_the_same_run_on_a_cluster(
     session.stop_session()
     with spark_cluster(tmp_path) as cluster:
         settings.SWITCHYARD = replace(config(), spark_master=cluster.master)
+        spark = spark_session()
+        wait_until(lambda: executors(spark) == WORKERS)
         metrics.sample(10, end=200, committed=40)
-        assert run_pipeline().events == 2
+        # So many that one task alone does not read them.
+        more = fill_log(tmp_path / "log", all_reporters(NOW_MS - 5 * 60_000, ALWAYS), 5)
+        assert more > 2 * SMALLEST_TASK
+        assert run_pipeline().events == 2 + more
         assert lag("lag_messages", "produced_per_s") == [(0, 160, 10.0), (1, 160, 10.0)]
         assert cluster.state()["activeapps"]
+        done = _tasks_done(spark)
+        assert len(done) == WORKERS
+        assert all(done.values()), done
         session.stop_session()
+
+
+def _tasks_done(spark: SparkSession) -> dict[str, int]:
+    """By each executor, of those that are no drivers."""
+    found = spark._jsc.sc().statusStore().executorList(True)
+    each = (found.apply(index) for index in range(found.size()))
+    return {one.id(): one.completedTasks() for one in each if one.id() != "driver"}
 
 
 @pytest.mark.full
