@@ -307,7 +307,9 @@ def test_charts_are_drawn_with_rebalances_marked(browser, three) -> None:
     for minute, lag in ((3, 10), (2, 4_000), (1, 20)):
         at = now - timedelta(minutes=minute)
         LagMinute.objects.create(queue=queue, at=at, lag_messages=lag, lag_seconds=lag / 2, produced=600, consumed=300)
-        ProcessingMinute.objects.create(queue=queue, at=at, p50_ms=1.5, p95_ms=20.0, p99_ms=90.0)
+        ProcessingMinute.objects.create(
+            queue=queue, at=at, p50_ms=1.5, p95_ms=20.0, p99_ms=90.0, failed=lag, timed_out=1, dead_lettered=2
+        )
     moved = queue.partition_info(0).full_topic_name
     for names, why in (([moved], "host-2 joined"), (["elsewhere"], "host-3 joined")):
         Rebalance.objects.create(
@@ -320,7 +322,9 @@ def test_charts_are_drawn_with_rebalances_marked(browser, three) -> None:
     assert "Lag: at most 4,000 at" in page
     assert "Produced 10.0/s, Consumed 5.0/s" in page
     assert "p50 2 ms, p95 20 ms, p99 90 ms" in page
-    assert page.count('class="mark"') == 4
+    assert "Failed: at most 4,000/min" in page
+    assert "Failed 20/min, Timed out 1/min, Tried again 0/min, Dead-lettered 2/min" in page
+    assert page.count('class="mark"') == 5
     assert "1 rebalance of its partitions" in shown
     assert "Host-2 joined" in shown
     assert "Host-3 joined" not in shown
@@ -330,7 +334,7 @@ def test_charts_are_drawn_with_rebalances_marked(browser, three) -> None:
 @pytest.mark.parametrize("asked", ["1h", "6h", "24h", "7d", "custom"])
 def test_charts_of_nothing_say_so(browser, three, asked) -> None:
     shown = text_of(browser.get(reverse("queue_charts", args=[three["New"].pk]), {"range": asked}))
-    assert shown.count("Nothing is known of this time.") == 4
+    assert shown.count("Nothing is known of this time.") == 5
     assert ("Choose a time that begins before it ends" in shown) == (asked == "custom")
 
 
