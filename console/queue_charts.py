@@ -13,11 +13,9 @@ from console.templatetags.console import as_milliseconds, rate, seconds
 from queueapi.alerting.metrics import number
 from queueapi.cluster.models import Rebalance
 from queueapi.models import Queue
-from queueapi.selectors.histories import Resolution, lag_history, processing_history
+from queueapi.selectors.histories import lag_history, processing_history
 from queueapi.selectors.rebalances import rebalances_of
 
-# Processing is kept by the minute alone: of longer times there would be too many.
-_LONGEST_PROCESSING: Final = timedelta(days=8)
 _SECOND: Final = timedelta(seconds=1)
 _MINUTE: Final = timedelta(minutes=1)
 # Of a stretch that has only just begun nobody knows the rate.
@@ -42,7 +40,7 @@ def queue_charts(queue: Queue, asked: ChartRange, now: datetime, *, marks_rebala
     span = asked.span
     moved = rebalances_of(queue, span.begin, span.end) if marks_rebalances else []
     marks = [_mark(rebalance) for rebalance in moved]
-    return QueueCharts([*_lag(queue, asked, now, marks), *_processing(queue, span, now, marks)], moved)
+    return QueueCharts([*_lag(queue, asked, now, marks), *_processing(queue, asked, now, marks)], moved)
 
 
 def _lag(queue: Queue, asked: ChartRange, now: datetime, marks: list[Mark]) -> list[Chart]:
@@ -58,18 +56,17 @@ def _lag(queue: Queue, asked: ChartRange, now: datetime, marks: list[Mark]) -> l
     ]
 
 
-def _processing(queue: Queue, span: Span, now: datetime, marks: list[Mark]) -> list[Chart]:
-    if span.end - span.begin > _LONGEST_PROCESSING:
-        return []
-    found = processing_history(queue).filter(at__gte=span.begin, at__lt=span.end)
+def _processing(queue: Queue, asked: ChartRange, now: datetime, marks: list[Mark]) -> list[Chart]:
+    span = asked.span
+    found = processing_history(queue, asked.resolution).filter(at__gte=span.begin, at__lt=span.end)
     rows = list(found.values_list("at", "p50_ms", "p95_ms", "p99_ms", *_FAILURES))
     times = [Series(name, _largest(span, rows, column)) for column, name in enumerate(("p50", "p95", "p99"), 1)]
     failures = [
         Series(name, _rates(span, rows, column, now, _MINUTE)) for column, name in enumerate(_FAILURES.values(), 4)
     ]
     title = "Processing time of packs"
-    if span.step > Resolution.MINUTE.stretch:
-        title += ", in the slowest minutes"
+    if span.step > asked.resolution.stretch:
+        title += f", in the slowest {asked.resolution}s"
     return [
         draw("processing", title, span, times, as_milliseconds, marks),
         draw("failures", "Attempts that fail", span, failures, _a_minute, marks, least=4),

@@ -16,7 +16,7 @@ class ProcessingPointSerializer(serializers.ModelSerializer[ProcessingMinute]):
             "p50_ms", "p95_ms", "p99_ms",
         ]  # fmt: skip
         extra_kwargs = {
-            "at": {"help_text": "When the minute began."},
+            "at": {"help_text": "When the stretch began."},
             "handled": {"help_text": "Messages that were done with."},
             "failed": {"help_text": "Attempts; each may have been tried again."},
             "timed_out": {"help_text": "Attempts that took too long."},

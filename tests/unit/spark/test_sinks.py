@@ -14,16 +14,22 @@ from queueapi.models import (
     LagHour,
     LagMinute,
     PartitionHeat,
+    ProcessingDay,
+    ProcessingHour,
     ProcessingMinute,
     Queue,
     QueueSkew,
     RequestCurrent,
+    RequestDay,
+    RequestHour,
     RequestStats,
     Tenant,
     TenantUsageDay,
 )
+from queuecore.metrics import PROCESSING_BOUNDS_MS
 from workers.spark import sinks
-from workers.spark.sinks import Added, Newest, NewestOfAll, Row, Whole
+from workers.spark.sinks import Added, Newest, NewestOfAll, RolledUp, Row, Whole
+from workers.spark.transforms.buckets import percentile_of
 
 pytestmark = pytest.mark.django_db
 
@@ -93,8 +99,8 @@ def test_a_minute_is_replaced_by_what_is_made_of_all_of_it(queue: Queue) -> None
         "produced": 9,
         "samples": 3,
     }
-    sinks.LAG_MINUTES.write([minute])
-    sinks.LAG_MINUTES.write([minute | {"produced": 12, "samples": 4}])
+    sinks.LAG_HISTORY.write([minute])
+    sinks.LAG_HISTORY.write([minute | {"produced": 12, "samples": 4}])
     assert list(LagMinute.objects.values_list("produced", "samples", "lag_seconds")) == [(12, 4, None)]
 
 
@@ -130,18 +136,78 @@ def test_a_minute_whose_neighbours_are_gone_leaves_its_hour_as_it_is(queue: Queu
     assert list(LagHour.objects.values_list("produced", flat=True)) == [10]
 
 
-def test_processing_keeps_its_buckets(queue: Queue) -> None:
-    sinks.PROCESSING_MINUTES.write([{"queue_id": str(queue.id), "at": NOON, "handled": 7, "buckets": [1, 6]}])
-    assert list(ProcessingMinute.objects.values_list("handled", "buckets")) == [(7, [1, 6])]
+def today_at(**when: int) -> datetime:
+    return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(**when)
+
+
+def processed(queue: Queue, at: datetime, buckets: list[int], **changes: Any) -> Row:
+    """With percentiles that no others are made of."""
+    told = {"handled": 10, "failed": 1, "p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0, "buckets": buckets}
+    return {"queue_id": str(queue.id), "at": at} | told | changes
+
+
+def test_percentiles_of_hours_and_days_are_those_of_all_attempts(queue: Queue) -> None:
+    """A quiet minute of slow packs beside a busy one of quick packs: no average of both says how the hour was."""
+    quick, slow, later = counted(**{"1": 900}), counted(**{"9": 100}), counted(**{"3": 50})
+    sinks.PROCESSING_HISTORY.write(
+        [
+            processed(queue, today_at(), quick),
+            processed(queue, today_at(minutes=59), slow),
+            processed(queue, today_at(hours=1), later, handled=5),
+            processed(queue, today_at(hours=1, minutes=1), [1, 2], p50_ms=None),
+        ]
+    )
+    hours, [day] = list(ProcessingHour.objects.all()), ProcessingDay.objects.all()
+    assert [(row.at, row.handled, row.failed) for row in (*hours, day)] == [
+        (today_at(), 20, 2),
+        (today_at(hours=1), 15, 2),
+        (today_at(), 35, 4),
+    ]
+    together = [counted(**{"1": 900, "9": 100}), later, counted(**{"1": 900, "3": 50, "9": 100})]
+    for row, buckets in zip((*hours, day), together, strict=True):
+        assert row.buckets == buckets
+        of_all = tuple(percentile_of(buckets, PROCESSING_BOUNDS_MS, one) for one in (50, 95, 99))
+        assert (row.p50_ms, row.p95_ms, row.p99_ms) == of_all
+
+
+def counted(**buckets: int) -> list[int]:
+    """By the number of the bucket."""
+    return [buckets.get(str(number), 0) for number in range(len(PROCESSING_BOUNDS_MS) + 1)]
+
+
+def test_a_minute_that_is_made_anew_is_once_in_its_hour_and_day(queue: Queue) -> None:
+    for handled in (10, 10, 30):
+        sinks.PROCESSING_HISTORY.write([processed(queue, today_at(minutes=5), counted(), handled=handled)])
+    rows = [model.objects.get() for model in (ProcessingMinute, ProcessingHour, ProcessingDay)]
+    assert [(row.handled, row.p50_ms) for row in rows] == [(30, 1.0), (30, None), (30, None)]
 
 
 def test_requests_are_by_service_and_topic() -> None:
     row = {"service_id": "transport-1", "request_topic": "t.requests", "pending": 4, "lag_buckets": [1, 2]}
     sinks.REQUEST_CURRENT.write([row | {"as_of": NOON}, row | {"service_id": "transport-2", "as_of": NOON}])
-    sinks.REQUEST_MINUTES.write([row | {"at": NOON}])
-    sinks.REQUEST_MINUTES.write([row | {"at": NOON, "pending": 9}])
+    sinks.REQUEST_HISTORY.write([row | {"at": NOON}])
+    sinks.REQUEST_HISTORY.write([row | {"at": NOON, "pending": 9}])
     assert RequestCurrent.objects.count() == 2
     assert list(RequestStats.objects.values_list("pending", "lag_buckets")) == [(9, [1, 2])]
+
+
+def test_hours_and_days_of_requests_have_the_most_that_was_pending() -> None:
+    def asked(at: datetime, topic: str, pending: int, **changes: Any) -> Row:
+        named = {"service_id": "core-1", "request_topic": topic, "at": at, "pending": pending}
+        return named | {"sent": 10, "timed_out": 1, "lag_buckets": [0, 4] + [0] * 14} | changes
+
+    sinks.REQUEST_HISTORY.write([asked(today_at(), "a", 70), asked(today_at(), "b", 1)])
+    sinks.REQUEST_HISTORY.write([asked(today_at(minutes=1), "a", 5), asked(today_at(hours=2), "a", 9)])
+    columns = ("request_topic", "at", "pending", "sent", "timed_out", "lag_p50_ms")
+    assert list(RequestHour.objects.values_list(*columns)) == [
+        ("a", today_at(), 70, 20, 2, 1.5),
+        ("a", today_at(hours=2), 9, 10, 1, 1.5),
+        ("b", today_at(), 1, 10, 1, 1.5),
+    ]
+    assert list(RequestDay.objects.values_list(*columns)) == [
+        ("a", today_at(), 70, 30, 3, 1.5),
+        ("b", today_at(), 1, 10, 1, 1.5),
+    ]
 
 
 def test_heat_and_skew_are_the_newest(queue: Queue) -> None:
@@ -198,7 +264,14 @@ def test_what_is_added_up_is_replaced_where_it_is_made_of_everything() -> None:
     assert TenantUsageDay.objects.get().sent == 4
 
 
-@pytest.mark.parametrize("sink", [one for one in vars(sinks).values() if isinstance(one, KEYED)])
+ROLLED_UP = [one for one in vars(sinks).values() if isinstance(one, RolledUp)]
+EVERY = [
+    *(one for one in vars(sinks).values() if isinstance(one, KEYED)),
+    *(table for one in ROLLED_UP for table in (one.minutes, one.hours, one.days)),
+]
+
+
+@pytest.mark.parametrize("sink", EVERY)
 def test_a_sink_s_key_is_unique_in_its_table(sink: Whole | Added | Newest | NewestOfAll) -> None:
     keys = {tuple(constraint.fields) for constraint in sink.model._meta.constraints if hasattr(constraint, "fields")}
     keys |= {(field.name,) for field in sink.model._meta.fields if field.unique}
@@ -206,4 +279,4 @@ def test_a_sink_s_key_is_unique_in_its_table(sink: Whole | Added | Newest | Newe
 
 
 def test_no_rows_are_nothing() -> None:
-    assert sinks.TENANT_USAGE.write([]) == sinks.LAG_CURRENT.write([]) == sinks.LAG_HOURS.write([]) == 0
+    assert sinks.TENANT_USAGE.write([]) == sinks.LAG_CURRENT.write([]) == sinks.LAG_HISTORY.write([]) == 0

@@ -26,7 +26,7 @@ from workers.spark.transforms.samples import (
     since,
 )
 
-_COUNTS: Final = (
+COUNTS: Final = (
     "polled",
     "polled_bytes",
     "handled",
@@ -44,7 +44,7 @@ _MINUTES: Final = pa.schema(
         ("queue_id", pa.string()),
         ("at", AT),
         ("is_new", pa.bool_()),
-        *((name, pa.int64()) for name in (*_COUNTS, *_BUCKETS)),
+        *((name, pa.int64()) for name in (*COUNTS, *_BUCKETS)),
     ]
 )
 _LETTERS: Final = pa.schema(
@@ -58,7 +58,7 @@ def processing_minutes(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
     counted = map_parts(parts, partial(_count_minutes, consumed), _MINUTES)
     minutes = counted.groupBy("queue_id", "at").agg(
         f.max("is_new").alias("is_new"),
-        *(f.sum(name).alias(name) for name in _COUNTS),
+        *(f.sum(name).alias(name) for name in COUNTS),
         added(map(f.col, _BUCKETS)).alias("buckets"),
     )
     buckets = f.col("buckets")
@@ -74,10 +74,10 @@ def letter_trend(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
 
 
 def _count_minutes(files: SampleFiles, parts: set[int]) -> Iterator[pa.RecordBatch]:
-    rows = read_once(files, CONSUMED_SAMPLES, (*_COUNTS, *_HISTOGRAM), parts)
-    named = {name: rows[name] for name in ("queue_id", "is_new", *_COUNTS)}
+    rows = read_once(files, CONSUMED_SAMPLES, (*COUNTS, *_HISTOGRAM), parts)
+    named = {name: rows[name] for name in ("queue_id", "is_new", *COUNTS)}
     table = pa.table({**named, "at": since(rows, MINUTE_US), **_bucket_columns(rows)})
-    sums = dict.fromkeys((*_COUNTS, *_BUCKETS), "sum")
+    sums = dict.fromkeys((*COUNTS, *_BUCKETS), "sum")
     yield from as_batches(grouped(table, ("queue_id", "at"), is_new="max", **sums), _MINUTES)
 
 
