@@ -67,8 +67,8 @@ class DeadLetterTrend(models.Model):
 
 
 class TenantUsageDay(models.Model):
-    """What one tenant used on one day, by UTC: messages and bytes that were stored and handled, and what it had stored
-    when that was last looked at."""
+    """What one tenant used on one day, by UTC: messages and bytes that were stored and handled, and what its own queues
+    held when that was last looked at; None where it has none, or nobody could tell."""
 
     # Not a reference: what a tenant used is charged for after it is gone.
     tenant_id = models.UUIDField()
@@ -79,7 +79,7 @@ class TenantUsageDay(models.Model):
     handled_bytes = models.PositiveBigIntegerField(default=0)
     errors = models.PositiveBigIntegerField(default=0)
     dead_letters = models.PositiveBigIntegerField(default=0)
-    stored_bytes = models.PositiveBigIntegerField(default=0)
+    stored_bytes = models.PositiveBigIntegerField(null=True)
 
     class Meta:
         ordering = ["-day", "tenant_id"]

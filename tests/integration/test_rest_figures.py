@@ -214,6 +214,13 @@ def test_usage_in_all(api, world, usage) -> None:
     assert (row["most_stored_bytes"], row["stored_byte_days"]) == (300, 500)
 
 
+def test_of_who_has_no_queues_nobody_says_that_nothing_is_stored(api, world) -> None:
+    TenantUsageDay.objects.create(tenant_id=world.tenant.id, day=date(2026, 3, 1), sent=5)
+    [day] = api.get(f"{API}/usage").json()["results"]
+    [total] = api.get(f"{API}/usage/totals").json()["results"]
+    assert (day["stored_bytes"], total["most_stored_bytes"], total["stored_byte_days"]) == (None, None, None)
+
+
 def test_usage_as_a_file(api, usage) -> None:
     answer = api.get(f"{API}/usage/export.csv", {"from": "2026-03-03"})
     assert answer["Content-Disposition"] == 'attachment; filename="usage.csv"'
