@@ -9,12 +9,12 @@ queues that are gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from django.db.models import Exists, Manager, Model, OuterRef
+from django.db.models import DateTimeField, Exists, Manager, Model, OuterRef, QuerySet
 from django.utils import timezone
 
 from queueapi.config import config
@@ -54,8 +54,8 @@ class Sink(Protocol):
     def write(self, rows: Iterable[Row]) -> int:
         """How many rows it wrote."""
 
-    def whole(self) -> "Sink":
-        """The sink for rows that are made of everything there is of their time."""
+    def renew(self, rows: Iterable[Row], day: date) -> int:
+        """The same of rows that are made of everything there is of the day: what is stored of it beside them goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Whole:
     def write(self, rows: Iterable[Row]) -> int:
         return _upsert(self.model, self.key, list(_of_somebody(rows)))
 
-    def whole(self) -> Sink:
-        return self
+    def clear(self, day: date) -> None:
+        _of_day(self.model, "at", day).delete()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class Newest:
         newer = [row for row in _of_somebody(rows) if self._is_newer(row, stored.get(_key(row, self.key)))]
         return _upsert(self.model, self.key, [self._with_since(row, stored) for row in newer])
 
-    def whole(self) -> Sink:
-        return self
+    def renew(self, rows: Iterable[Row], day: date) -> int:  # noqa: ARG002 - what is stored is of now, and of no day
+        return self.write(rows)
 
     def _stored(self) -> dict[Key, Row]:
         columns = [name for name in (*self.key, "as_of", self.state, self.since) if name]
@@ -118,17 +118,18 @@ class NewestOfAll:
         of_queues.filter(Exists(newer)).delete()
         return written
 
-    def whole(self) -> Sink:
-        return self
+    def renew(self, rows: Iterable[Row], day: date) -> int:  # noqa: ARG002 - what is stored is of now, and of no day
+        return self.write(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """`time` is that of the key's columns which says of when a row is."""
+    """`time` is that of the key's columns which says of when a row is; `others` is a column that others write."""
 
     model: type[Model]
     key: tuple[str, ...]
     time: str
+    others: str = ""
 
     def write(self, rows: Iterable[Row]) -> int:
         # In one order: others who upsert the same rows would else wait for this one, and this one for them.
@@ -136,8 +137,24 @@ class Added:
         stored = self._stored({row[self.time] for row in fresh})
         return _upsert(self.model, self.key, [self._sum(row, stored.get(_key(row, self.key))) for row in fresh])
 
-    def whole(self) -> Sink:
-        return Whole(self.model, self.key)
+    def renew(self, rows: Iterable[Row], day: date) -> int:
+        self._clear(day)
+        return self.write(rows)
+
+    def _clear(self, day: date) -> None:
+        """What others wrote stays, with nothing counted beside it."""
+        found = _of_day(self.model, self.time, day)
+        if not self.others:
+            found.delete()
+            return
+        # In one order, as above.
+        list(found.select_for_update().order_by(*self.key).values_list("pk"))
+        found.filter(**{f"{self.others}__isnull": True}).delete()
+        found.update(**dict.fromkeys(self._counted(), 0))
+
+    def _counted(self) -> list[str]:
+        fields = self.model._meta.concrete_fields  # noqa: SLF001 - Django's own word for what is public
+        return [one.name for one in fields if not one.primary_key and one.name not in (*self.key, self.others)]
 
     def _stored(self, times: set[Any]) -> dict[Key, Row]:
         found = _rows_of(self.model).filter(**{f"{self.time}__in": times}).order_by().values()
@@ -162,16 +179,17 @@ class RolledUp:
     hours: Whole
     days: Whole
     together: Together
-    is_of_whole_days: bool = False
 
     def write(self, rows: Iterable[Row]) -> int:
         fresh = list(_of_somebody(rows))
         oldest = timezone.now() - timedelta(days=config().minute_retention_days)
-        touched = [row for row in fresh if self.is_of_whole_days or _start(row["at"], _DAY) > oldest]
-        return self.minutes.write(fresh) + self._roll_up(touched)
+        return self.minutes.write(fresh) + self._roll_up([row for row in fresh if _start(row["at"], _DAY) > oldest])
 
-    def whole(self) -> Sink:
-        return replace(self, is_of_whole_days=True)
+    def renew(self, rows: Iterable[Row], day: date) -> int:
+        fresh = list(_of_somebody(rows))
+        for sink in (self.minutes, self.hours, self.days):
+            sink.clear(day)
+        return self.minutes.write(fresh) + self._roll_up(fresh)
 
     def _roll_up(self, touched: list[Row]) -> int:
         hours = self._make(self.minutes, self.hours, _HOUR, touched)
@@ -189,6 +207,14 @@ class RolledUp:
 
 def _start(at: datetime, length: timedelta) -> datetime:
     return at - (at - _EPOCH) % length
+
+
+def _of_day(model: type[Model], column: str, day: date) -> QuerySet[Model]:
+    """By UTC."""
+    if isinstance(model._meta.get_field(column), DateTimeField):  # noqa: SLF001 - Django's own word for what is public
+        start = datetime.combine(day, time(), UTC)
+        return _rows_of(model).filter(**{f"{column}__gte": start, f"{column}__lt": start + _DAY})
+    return _rows_of(model).filter(**{column: day})
 
 
 def _key(row: Row, names: tuple[str, ...]) -> Key:
@@ -269,4 +295,4 @@ PROCESSING_HISTORY: Final = RolledUp(
 LETTER_TREND: Final = Added(DeadLetterTrend, ("queue_id", "fingerprint", "at"), time="at")
 PARTITION_HEAT: Final = NewestOfAll(PartitionHeat, _PER_PARTITION)
 QUEUE_SKEW: Final = Newest(QueueSkew, ("queue_id",))
-TENANT_USAGE: Final = Added(TenantUsageDay, ("tenant_id", "day"), time="day")
+TENANT_USAGE: Final = Added(TenantUsageDay, ("tenant_id", "day"), time="day", others="stored_bytes")

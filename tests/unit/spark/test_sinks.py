@@ -132,7 +132,7 @@ def test_a_minute_whose_neighbours_are_gone_leaves_its_hour_as_it_is(queue: Queu
     LagHour.objects.create(queue=queue, at=long_ago, lag_messages=1, produced=600)
     sinks.LAG_HISTORY.write([minute(queue, long_ago)])
     assert list(LagHour.objects.values_list("produced", flat=True)) == [600]
-    sinks.LAG_HISTORY.whole().write([minute(queue, long_ago)])
+    sinks.LAG_HISTORY.renew([minute(queue, long_ago)], long_ago.date())
     assert list(LagHour.objects.values_list("produced", flat=True)) == [10]
 
 
@@ -258,10 +258,44 @@ def test_usage_is_added_up_and_leaves_alone_what_others_write() -> None:
 
 
 def test_what_is_added_up_is_replaced_where_it_is_made_of_everything() -> None:
-    row = {"tenant_id": str(uuid4()), "day": date(2026, 1, 2), "sent": 3}
-    sinks.TENANT_USAGE.write([row])
-    sinks.TENANT_USAGE.whole().write([row | {"sent": 4}])
-    assert TenantUsageDay.objects.get().sent == 4
+    """Of a tenant of which no event tells any more there is only what it has stored."""
+    right, wrong, storing = (str(uuid4()) for _ in range(3))
+    day, day_after = date(2026, 1, 2), date(2026, 1, 3)
+    rows = [{"tenant_id": tenant, "day": day, "sent": 3, "sent_bytes": 30} for tenant in (right, wrong, storing)]
+    sinks.TENANT_USAGE.write([*rows, rows[1] | {"day": day_after}])
+    TenantUsageDay.objects.filter(tenant_id__in=(right, storing), day=day).update(stored_bytes=500)
+    sinks.TENANT_USAGE.renew([rows[0] | {"sent": 4}], day)
+    found = TenantUsageDay.objects.values_list("tenant_id", "day", "sent", "sent_bytes", "stored_bytes")
+    assert {(str(tenant), *told) for tenant, *told in found} == {
+        (right, day, 4, 30, 500),
+        (storing, day, 0, 0, 500),
+        (wrong, day_after, 3, 30, None),
+    }
+
+
+def test_letters_of_an_error_that_there_is_no_more_go(queue: Queue) -> None:
+    midnight = datetime(2026, 1, 2, tzinfo=UTC)
+    hours = [midnight + timedelta(hours=hour) for hour in (-1, 0, 23, 24)]
+    row = {"queue_id": str(queue.id), "letters": 3}
+    sinks.LETTER_TREND.write([row | {"fingerprint": "wrong", "at": at} for at in hours])
+    sinks.LETTER_TREND.renew([row | {"fingerprint": "right", "at": midnight}], midnight.date())
+    found = list(DeadLetterTrend.objects.order_by("at").values_list("fingerprint", "at"))
+    assert found == [("wrong", hours[0]), ("right", midnight), ("wrong", hours[3])]
+
+
+def test_a_day_made_anew_has_what_was_made_alone(queue: Queue) -> None:
+    other = Queue.objects.create(tenant=queue.tenant, name="Other", topic="tb_other", handler="count")
+    day, day_after = today_at(), today_at(days=1)
+    minutes = [today_at(minutes=number) for number in (-1, 0, 1439, 1440)]
+    sinks.LAG_HISTORY.write([minute(each, at) for each in (queue, other) for at in minutes])
+    sinks.LAG_HISTORY.renew([minute(queue, day, produced=70)], day.date())
+    for model, found in (
+        (LagMinute, [(minutes[0], 10), (day, 70), (day_after, 10)]),
+        (LagHour, [(today_at(hours=-1), 10), (day, 70), (day_after, 10)]),
+        (LagDay, [(today_at(days=-1), 10), (day, 70), (day_after, 10)]),
+    ):
+        assert list(model.objects.filter(queue=queue).values_list("at", "produced")) == found
+        assert set(model.objects.filter(queue=other).values_list("at", flat=True)) == {found[0][0], found[2][0]}
 
 
 ROLLED_UP = [one for one in vars(sinks).values() if isinstance(one, RolledUp)]
