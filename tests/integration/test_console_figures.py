@@ -20,6 +20,7 @@ from queueapi.cluster.models import Partition
 from queueapi.models import AuditEntry, IsolationRequest, Operation, PartitionHeat, PipelineRun, Queue, QueueSkew
 from queueapi.selectors.partition_map import OwnedCell, PartitionMap, QueueOwners, partition_map
 from queuecore.cluster.services import Move
+from tests.alerts import make_alert
 from tests.letters import make_letter
 from tests.stored_events import store_events
 from workers.spark.errors import PipelineFailed
@@ -59,6 +60,18 @@ def test_the_pipeline_tells_why_it_failed(admin_client) -> None:
     page = text(admin_client.get(reverse("pipeline")))
     assert "the disk is full; make room" in page
     assert "pipeline_failed" in page
+
+
+@pytest.mark.parametrize("page", ["usage", "tenant", "dead_letter_groups", "dead_letters", "alerts", "alert"])
+def test_pages_of_what_the_pipeline_counts_say_how_old_that_is(admin_client, queue, page) -> None:
+    letter, alert, tenant = make_letter(queue), make_alert(queue), create_tenant(SYSTEM, "Greenhouse")
+    named = {"tenant": tenant.pk, "alert": alert.pk}
+    address = reverse(page, args=[named[page]] if page in named else [])
+    at = timezone.now() - timedelta(minutes=4)
+    PipelineRun.objects.create(query="events", batch_id=1, events=1, newest_event_at=at, started_at=at, finished_at=at)
+    assert "Figures are 4 min old: the pipeline does not run" in text(
+        admin_client.get(address, {"group": letter.group_id} if page == "dead_letters" else {})
+    )
 
 
 @pytest.mark.parametrize(
