@@ -53,7 +53,9 @@ class PartitionHeatSerializer(serializers.ModelSerializer[PartitionHeat]):
 class WhatIfSpreadSerializer(serializers.Serializer[Any]):
     partitions = serializers.IntegerField()
     hash_function = serializers.CharField()
-    skew = serializers.FloatField(help_text="What it would be for the entities that were seen.")
+    skew = serializers.FloatField(
+        help_text="Of the entities that were seen. Divided by `partitions`: the fullest one's share of their messages."
+    )
     moved = serializers.FloatField(help_text="What part of the messages would go elsewhere, 0 to 1.")
 
 
