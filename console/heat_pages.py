@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+from queueapi.config import config
 from queueapi.models import PartitionHeat, Queue, QueueSkew, Tenant
 from queueapi.selectors.heat import QueueHeat
 
@@ -13,6 +14,8 @@ MOST_SHARES: Final = 10
 _LEVELS: Final = 5
 # A skew up to that is what chance gives.
 EVEN: Final = 1.25
+# What the fullest partition has left, of what it has now, where that is clearly less.
+_CLEARLY_LESS: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,27 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What another count or hash would give; `is_better` where it is clearly more even."""
+    """What a count and hash give to the entities seen.
+
+    fullest     the fullest partition's share of their messages, 0 to 1: what it has to handle, however many others
+                there are
+    is_present  whether it is so now
+    is_better   whether the fullest would have clearly less than now; None where nothing is known of now
+    """
 
     partitions: int
     hash_function: str
     skew: float
+    fullest: float
     moved: float
-    is_better: bool
+    is_present: bool
+    is_better: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class HeatPage:
     skew: QueueSkew | None
+    hash_function: str
     cells: list[HeatCell]
     partition_count: int
     hot: list[PartitionHeat]
@@ -69,15 +81,16 @@ def heat_page(queue: Queue, heat: QueueHeat) -> HeatPage:
     tenants = Tenant.objects.in_bulk(_tenant_ids(rows))
     even = 1 / max(heat.partition_count, 1)
     cells = [_cell(row, even) for row in sorted(rows, key=lambda row: row.partition)]
-    spreads = heat.skew.what_if if heat.skew else []
+    hash_function = config().queue.partitions.hash_function_name
     return HeatPage(
         skew=heat.skew,
+        hash_function=hash_function,
         cells=cells,
         partition_count=heat.partition_count,
         hot=[row for row in rows if row.is_hot],
         entities=_shares(rows, "entities", "key", total, tenants),
         tenants=_shares(rows, "tenants", "tenant_id", total, tenants),
-        what_if=[_spread(one, heat.skew) for one in spreads if not _is_as_now(one, queue)],
+        what_if=_spreads(heat.skew.what_if, queue.partitions, hash_function) if heat.skew else [],
     )
 
 
@@ -117,10 +130,29 @@ def _id(text: str) -> Any:
         return None
 
 
-def _spread(one: Mapping[str, Any], skew: QueueSkew | None) -> Spread:
-    is_better = skew is not None and one["skew"] < skew.skew * 0.9
-    return Spread(one["partitions"], one["hash_function"], one["skew"], one["moved"], is_better)
+def _spreads(what_if: Sequence[Mapping[str, Any]], partitions: int, hash_function: str) -> list[Spread]:
+    """The present one among them: what the entities seen would do is compared with what they do, as they are seldom all
+    there are."""
+    present = next((one for one in what_if if _is_present(one, partitions, hash_function)), None)
+    most = None if present is None else _fullest(present) * _CLEARLY_LESS
+    return [
+        Spread(
+            partitions=one["partitions"],
+            hash_function=one["hash_function"],
+            skew=one["skew"],
+            fullest=_fullest(one),
+            moved=one["moved"],
+            is_present=one is present,
+            is_better=None if most is None else _fullest(one) < most,
+        )
+        for one in what_if
+    ]
 
 
-def _is_as_now(one: Mapping[str, Any], queue: Queue) -> bool:
-    return bool(one["partitions"] == queue.partitions and not one["moved"])
+def _fullest(one: Mapping[str, Any]) -> float:
+    return float(one["skew"] / one["partitions"])
+
+
+def _is_present(one: Mapping[str, Any], partitions: int, hash_function: str) -> bool:
+    """Of what was computed before the queue was resized, none is."""
+    return one["partitions"] == partitions and one["hash_function"] == hash_function and not one["moved"]

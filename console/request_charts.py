@@ -9,7 +9,8 @@ from console.chart_ranges import ChartRange
 from console.charts import Chart, Series, draw
 from console.request_limits import RequestLimits
 from console.templatetags.console import as_milliseconds, whole
-from queueapi.selectors.pending_requests import request_minutes
+from queueapi.alerting.metrics import number
+from queueapi.selectors.pending_requests import all_requests
 from queuecore.requests import LAG_BOUNDS_MS
 
 _MINUTE: Final = timedelta(minutes=1)
@@ -83,18 +84,34 @@ def _age_label(index: int) -> str:
     return f"under {as_milliseconds(_AGES_MS[index])}"
 
 
-def request_charts(asked: ChartRange, limits: RequestLimits) -> list[Chart]:
-    """By the minute, with a line where somebody is called."""
-    span = asked.span
-    rows: dict[datetime, Sequence[Any]] = {row[0]: row for row in request_minutes(span.begin, span.end)}
-    pending, timed_out, slowest = ([_most(rows, at, span.step, column) for at in span.times] for column in (1, 2, 3))
+def request_charts(asked: ChartRange, limits: RequestLimits, now: datetime) -> list[Chart]:
+    """With a line where somebody is called."""
+    span, stretch = asked.span, asked.resolution.stretch
+    found = all_requests(span.begin, span.end, asked.resolution)
+    rows: dict[datetime, Sequence[Any]] = {
+        at: (pending, _a_minute(timed_out, at, stretch, now), p99) for at, pending, timed_out, p99 in found
+    }
+    pending, timed_out, slowest = (
+        [_most(rows, at, span.step, stretch, column) for at in span.times] for column in range(3)
+    )
+    average = ", on average" if stretch > _MINUTE else ""
     return [
         draw("pending", "Pending, of all services", span, _limited("Pending", pending, limits.pending), whole, least=4),
         draw(
-            "timeouts", "Timed out a minute", span, _limited("Timed out", timed_out, limits.timed_out), whole, least=4
+            "timeouts",
+            f"Timed out a minute{average}",
+            span,
+            _limited("Timed out", timed_out, limits.timed_out),
+            number,
+            least=4,
         ),
         draw("answers", "Slowest p99 of answers", span, _limited("p99", slowest, limits.lag_ms), as_milliseconds),
     ]
+
+
+def _a_minute(count: int, at: datetime, stretch: timedelta, now: datetime) -> float:
+    """Of a stretch that goes on, by how long it has lasted."""
+    return count / max(min(stretch, now - at) / _MINUTE, 1)
 
 
 def _limited(name: str, values: list[float | None], limit: float) -> list[Series]:
@@ -103,6 +120,8 @@ def _limited(name: str, values: list[float | None], limit: float) -> list[Series
     return [Series(name, values), *([Series("Limit", [limit] * len(values))] if most >= limit / 4 else [])]
 
 
-def _most(rows: dict[datetime, Sequence[Any]], at: datetime, step: timedelta, column: int) -> float | None:
-    found = [row[column] for index in range(step // _MINUTE) if (row := rows.get(at + index * _MINUTE))]
+def _most(
+    rows: dict[datetime, Sequence[Any]], at: datetime, step: timedelta, stretch: timedelta, column: int
+) -> float | None:
+    found = [row[column] for index in range(step // stretch) if (row := rows.get(at + index * stretch))]
     return max((value for value in found if value is not None), default=None)

@@ -26,7 +26,7 @@ def usage_charts(usage: Iterable[TenantUsageDay], days: int, last: date) -> list
     stored = [series("Sent", "sent_bytes"), series("Stored", "stored_bytes")]
     return [
         draw("usage-messages", "Messages a day", span, counted, _messages, least=4),
-        draw("usage-bytes", "Bytes sent a day, and stored", span, stored, _bytes, least=1024),
+        draw("usage-bytes", "Bytes sent a day, and stored in its own queues", span, stored, _bytes, least=1024),
         draw("usage-errors", "Errors and dead letters a day", span, failed, _messages, least=4),
     ]
 

@@ -57,8 +57,10 @@ def percent(value: float) -> str:
 
 
 @register.filter
-def size(value: int) -> str:
+def size(value: int | None) -> str:
     """1 536 bytes as 1.5 KiB."""
+    if value is None:
+        return NOTHING
     if value < 1024:
         return f"{value} B"
     return f"{value / 1024:,.1f} KiB" if value < 1024**2 else f"{value / 1024**2:,.1f} MiB"

@@ -21,6 +21,7 @@ from queueapi.choices import AlertState
 from queueapi.models import Alert
 from queueapi.selectors.alert_story import story_of
 from queueapi.selectors.alerts import alerts_for_lists, watch
+from queueapi.selectors.freshness import pipeline_freshness
 
 
 class AlertList(LiveListPage):
@@ -63,7 +64,7 @@ class AlertList(LiveListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs)
         is_calm = not context["page"].paginator.count and not context["is_filtered"]
-        return {**context, "is_calm": is_calm, "watch": watch()}
+        return {**context, "is_calm": is_calm, "watch": watch(), "freshness": pipeline_freshness()}
 
 
 def show_alert(request: HttpRequest, pk: UUID) -> HttpResponse:
@@ -112,6 +113,7 @@ def _facts(
     return {
         "alert": alert,
         "story": story_of(alert),
+        "freshness": pipeline_freshness(),
         "tells_somebody": alert.rule is not None and alert.rule.channels.exists(),
         "acknowledgement": acknowledgement or AcknowledgementForm(),
         "silencing": silencing or SilenceAlertForm(),

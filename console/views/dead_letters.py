@@ -30,6 +30,7 @@ from queueapi.selectors.dead_letters import (
     is_search_bounded,
     letters_for_lists,
 )
+from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.group_rows import group_rows, group_trends
 from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_filter import LetterFilter
@@ -105,6 +106,7 @@ class LetterList(ListPage):
             **kwargs,
             groups=group_rows(largest_open_groups(), with_replays=False),
             group=_group_facts(wanted.group),
+            freshness=pipeline_freshness() if wanted.group else None,
             letters=self._letters(),
             most_pages=COUNTED,
             is_sorted_by_time_alone=super().sort().column != "failed" and self._letters() > COUNTED,

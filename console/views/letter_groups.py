@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 
 from console.letter_filters import GroupFilter
 from console.lists import ListPage, Sort
+from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.group_rows import GroupRow, group_rows
 from queueapi.selectors.letter_groups import groups_for_lists
 
@@ -29,3 +30,6 @@ class GroupList(ListPage):
 
     def present(self, rows: Iterable[Any]) -> Iterable[GroupRow]:
         return group_rows(list(rows))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs, freshness=pipeline_freshness())

@@ -18,6 +18,7 @@ from console.views.alerts import AlertList
 from queueapi.models import Alert
 from queueapi.selectors.alert_story import plain_story_of
 from queueapi.selectors.alerts import alerts_for_lists
+from queueapi.selectors.freshness import pipeline_freshness
 
 
 class OwnAlertList(AlertList):
@@ -57,5 +58,6 @@ def _facts(alert: Alert, acknowledgement: AcknowledgementForm | None = None) -> 
     return {
         "alert": alert,
         "story": plain_story_of(alert),
+        "freshness": pipeline_freshness(),
         "acknowledgement": acknowledgement or AcknowledgementForm(),
     }

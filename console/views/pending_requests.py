@@ -50,13 +50,15 @@ class PendingRequestList(LiveListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         limits, totals = request_limits(), request_totals()
-        asked = asked_range({}, timezone.now())
+        now = timezone.now()
+        asked = asked_range(self.request.GET.dict(), now)
         return super().get_context_data(
             **kwargs,
             limits=limits,
             totals=totals,
             bars=answer_bars(answer_times(totals.as_of), limits),
             ages=age_bars(waiting_ages(totals.as_of), limits),
-            charts=request_charts(asked, limits),
+            asked=asked,
+            charts=request_charts(asked, limits, now),
             freshness=pipeline_freshness(),
         )

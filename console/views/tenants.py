@@ -23,6 +23,7 @@ from queueapi.choices import TenantState
 from queueapi.errors import ActionError
 from queueapi.models import Tenant
 from queueapi.selectors.alerts import open_alerts_of
+from queueapi.selectors.freshness import freshness_from, freshness_values
 from queueapi.selectors.queue_rows import queue_rows
 from queueapi.selectors.tenant_figures import open_groups_of, quota_uses, today, usage_of
 from queueapi.selectors.tenants import audit_of_tenant, tenants_with_counts
@@ -53,7 +54,7 @@ class TenantList(ListPage):
 @require_safe
 def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
     """All that is one tenant's, and the way to each of it."""
-    tenant = get_object_or_404(tenants_with_counts(), pk=pk)
+    tenant = get_object_or_404(tenants_with_counts().annotate(**freshness_values()), pk=pk)
     usage = usage_of(tenant.pk, USAGE_DAYS)
     queues = queue_rows(tenant.queues.select_related("tenant").order_by("name")[: QUEUES_SHOWN + 1])
     context = {
@@ -66,6 +67,7 @@ def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
         "requests": list(tenant.isolation_requests.all()[:REQUESTS_SHOWN]),
         "charts": usage_charts(usage, USAGE_DAYS, today()),
         "shown": USAGE_DAYS,
+        "freshness": freshness_from(vars(tenant)),
         "published": admission().usage(tenant.pk),
         "audit": audit_of_tenant(tenant.pk),
         "why_not_suspendable": "" if not tenant.is_system else plan_suspension(tenant, "-").why_not,

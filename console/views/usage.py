@@ -14,6 +14,7 @@ from console.access import seen
 from console.lists import ListPage, Sort
 from console.usage_charts import usage_charts
 from queueapi.models import Tenant, TenantUsageDay
+from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.tenant_figures import quota_uses, today, usage_of
 from queueapi.selectors.usage import names_of, usage_totals
 
@@ -57,7 +58,9 @@ class UsageList(ListPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         asked = self._range()
         since = today() - timedelta(days=int(asked) - 1)
-        return super().get_context_data(**kwargs, ranges=_RANGES, asked=asked, since=since)
+        return super().get_context_data(
+            **kwargs, ranges=_RANGES, asked=asked, since=since, freshness=pipeline_freshness()
+        )
 
     def _range(self) -> str:
         asked = self.request.GET.get("days", _USUAL)
@@ -74,5 +77,6 @@ def show_own(request: HttpRequest) -> HttpResponse:
         "charts": usage_charts(usage, OWN_DAYS, today()),
         "quotas": quota_uses(tenant, usage),
         "shown": OWN_DAYS,
+        "freshness": pipeline_freshness(),
     }
     return render(request, "own/usage.html", context)

@@ -25,6 +25,8 @@ from queueapi.models import (
     Operation,
     PartitionHeat,
     Pause,
+    ProcessingDay,
+    ProcessingHour,
     ProcessingMinute,
     QuarantinedLetter,
     Queue,
@@ -61,6 +63,8 @@ _SEEN: Final[Mapping[type[Model], Callable[[QuerySet[Any], UUID], QuerySet[Any]]
     LagHour: _of_queues,
     LagDay: _of_queues,
     ProcessingMinute: _of_queues,
+    ProcessingHour: _of_queues,
+    ProcessingDay: _of_queues,
     # Whose entities and messages these are, `visible_shares` tells.
     PartitionHeat: _of_queues,
     QueueSkew: _of_queues,

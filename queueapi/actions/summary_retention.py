@@ -12,8 +12,12 @@ from queueapi.models import (
     LagDay,
     LagHour,
     LagMinute,
+    ProcessingDay,
+    ProcessingHour,
     ProcessingMinute,
     RequestCurrent,
+    RequestDay,
+    RequestHour,
     RequestStats,
     TenantUsageDay,
 )
@@ -39,8 +43,8 @@ def kept(settings: Config) -> list[Kept]:
     days = timedelta(days=settings.day_retention_days)
     return [
         *(Kept(model, "at", minutes) for model in (LagMinute, RequestStats, ProcessingMinute)),
-        *(Kept(model, "at", hours) for model in (LagHour, DeadLetterTrend)),
-        Kept(LagDay, "at", days),
+        *(Kept(model, "at", hours) for model in (LagHour, RequestHour, ProcessingHour, DeadLetterTrend)),
+        *(Kept(model, "at", days) for model in (LagDay, RequestDay, ProcessingDay)),
         Kept(TenantUsageDay, "day", days),
         Kept(RequestCurrent, "as_of", SILENT_AFTER),
     ]

@@ -25,7 +25,8 @@ def page_of(metric: AlertMetric, subject: str, queue_id: UUID | None) -> str:
         return reverse("overview")
     if metric in _LETTERS:
         return f"{reverse('dead_letters')}?{urlencode({'queue': queue_id, 'state': LetterState.OPEN})}"
-    return reverse("queue", args=[queue_id])
+    page = reverse("queue", args=[queue_id])
+    return f"{page}#charts" if metric == AlertMetric.ERROR_RATE else page
 
 
 def address_of(path: str) -> str:

@@ -7,7 +7,15 @@ from queueapi.models.alert_rule import AlertBreach, AlertRule
 from queueapi.models.audit import AuditEntry
 from queueapi.models.dead_letter import DeadLetter, DeadLetterBody, DeadLetterEdit, LetterEpoch, QuarantinedLetter
 from queueapi.models.dead_letter_group import DeadLetterGroup, DeadLetterTally
-from queueapi.models.flow import DeadLetterTrend, PartitionHeat, ProcessingMinute, QueueSkew, TenantUsageDay
+from queueapi.models.flow import (
+    DeadLetterTrend,
+    PartitionHeat,
+    ProcessingDay,
+    ProcessingHour,
+    ProcessingMinute,
+    QueueSkew,
+    TenantUsageDay,
+)
 from queueapi.models.idempotency import IdempotencyKey
 from queueapi.models.isolation import IsolationComment, IsolationRequest
 from queueapi.models.lag import LagCurrent, LagDay, LagHour, LagMinute
@@ -19,7 +27,7 @@ from queueapi.models.pipeline import PipelineRun, PipelineStanding
 from queueapi.models.process import ManagedProcess
 from queueapi.models.queue import Queue
 from queueapi.models.replay import Replay, ReplayChunk, ReplayItem
-from queueapi.models.request_stats import RequestCurrent, RequestStats
+from queueapi.models.request_stats import RequestCurrent, RequestDay, RequestHour, RequestStats
 from queueapi.models.sign_in import SignInFailures
 from queueapi.models.silence import Silence
 from queueapi.models.standing import ConsumerStanding, StaleCommits
@@ -65,6 +73,8 @@ __all__ = [
     "Pause",
     "PipelineRun",
     "PipelineStanding",
+    "ProcessingDay",
+    "ProcessingHour",
     "ProcessingMinute",
     "QuarantinedLetter",
     "Queue",
@@ -73,6 +83,8 @@ __all__ = [
     "ReplayChunk",
     "ReplayItem",
     "RequestCurrent",
+    "RequestDay",
+    "RequestHour",
     "RequestStats",
     "SignInFailures",
     "Silence",

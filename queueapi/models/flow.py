@@ -3,8 +3,9 @@
 from django.db import models
 
 
-class ProcessingMinute(models.Model):
-    """What became of a queue's messages in one minute that begins `at`, and how long attempts took, in milliseconds."""
+class ProcessingFigures(models.Model):
+    """What became of a queue's messages in one stretch of time that begins `at`, and how long attempts took, in
+    milliseconds."""
 
     queue = models.ForeignKey("queueapi.Queue", on_delete=models.CASCADE, related_name="+", db_index=False)
     at = models.DateTimeField()
@@ -19,16 +20,33 @@ class ProcessingMinute(models.Model):
     p50_ms = models.FloatField(null=True)
     p95_ms = models.FloatField(null=True)
     p99_ms = models.FloatField(null=True)
-    # How many attempts took up to each bound of `queuecore.metrics`: percentiles of several minutes are made of these.
+    # How many attempts took up to each bound of `queuecore.metrics`: percentiles of longer stretches are made of these.
     buckets = models.JSONField(default=list)
 
     class Meta:
+        abstract = True
         ordering = ["queue", "at"]
-        indexes = [models.Index(fields=["at"], name="processing_minute_by_time")]
-        constraints = [models.UniqueConstraint(fields=["queue", "at"], name="processing_minute_once")]
+        indexes = [models.Index(fields=["at"], name="%(class)s_by_time")]
+        constraints = [models.UniqueConstraint(fields=["queue", "at"], name="%(class)s_once")]
 
     def __str__(self) -> str:
         return f"{self.queue_id} at {self.at:%Y-%m-%d %H:%M}: {self.handled}"
+
+
+class ProcessingMinute(ProcessingFigures):
+    class Meta(ProcessingFigures.Meta):
+        indexes = [models.Index(fields=["at"], name="processing_minute_by_time")]
+        constraints = [models.UniqueConstraint(fields=["queue", "at"], name="processing_minute_once")]
+
+
+class ProcessingHour(ProcessingFigures):
+    class Meta(ProcessingFigures.Meta):
+        pass
+
+
+class ProcessingDay(ProcessingFigures):
+    class Meta(ProcessingFigures.Meta):
+        pass
 
 
 class DeadLetterTrend(models.Model):
@@ -49,8 +67,8 @@ class DeadLetterTrend(models.Model):
 
 
 class TenantUsageDay(models.Model):
-    """What one tenant used on one day, by UTC: messages and bytes that were stored and handled, and what it had stored
-    when that was last looked at."""
+    """What one tenant used on one day, by UTC: messages and bytes that were stored and handled, and what its own queues
+    held when that was last looked at; None where it has none, or nobody could tell."""
 
     # Not a reference: what a tenant used is charged for after it is gone.
     tenant_id = models.UUIDField()
@@ -61,7 +79,7 @@ class TenantUsageDay(models.Model):
     handled_bytes = models.PositiveBigIntegerField(default=0)
     errors = models.PositiveBigIntegerField(default=0)
     dead_letters = models.PositiveBigIntegerField(default=0)
-    stored_bytes = models.PositiveBigIntegerField(default=0)
+    stored_bytes = models.PositiveBigIntegerField(null=True)
 
     class Meta:
         ordering = ["-day", "tenant_id"]

@@ -51,13 +51,32 @@ class RequestCurrent(RequestFigures):
         constraints = [models.UniqueConstraint(fields=["service_id", "request_topic"], name="request_current_once")]
 
 
-class RequestStats(RequestFigures):
-    """Of one minute that begins `at`: the most that was pending, and what was counted."""
+class RequestHistory(RequestFigures):
+    """Of one stretch of time that begins `at`: the most that was pending, and what was counted."""
 
     at = models.DateTimeField()
 
     class Meta:
+        abstract = True
         ordering = ["request_topic", "service_id", "at"]
+        indexes = [models.Index(fields=["at"], name="%(class)s_by_time")]
+        constraints = [models.UniqueConstraint(fields=["service_id", "request_topic", "at"], name="%(class)s_once")]
+
+
+class RequestStats(RequestHistory):
+    """Of a minute."""
+
+    class Meta(RequestHistory.Meta):
         verbose_name_plural = "request stats"
         indexes = [models.Index(fields=["at"], name="request_stats_by_time")]
         constraints = [models.UniqueConstraint(fields=["service_id", "request_topic", "at"], name="request_stats_once")]
+
+
+class RequestHour(RequestHistory):
+    class Meta(RequestHistory.Meta):
+        pass
+
+
+class RequestDay(RequestHistory):
+    class Meta(RequestHistory.Meta):
+        pass

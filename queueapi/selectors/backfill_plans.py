@@ -91,7 +91,7 @@ def _span(first: date, last: date) -> str:
 def _changes(days: Sequence[StoredDay]) -> Iterator[Change]:
     for one in days:
         if one.total:
-            made = f"made anew of {one.total:,} events in {one.files:,} files"
+            made = f"made anew of {one.total:,} events in {one.files:,} files; what none of these tells of goes"
             yield Change(f"summaries of {one.day}", "as they are", made)
 
 

@@ -13,6 +13,8 @@ from queueapi.models import (
     LagDay,
     LagHour,
     LagMinute,
+    ProcessingDay,
+    ProcessingHour,
     ProcessingMinute,
     Queue,
 )
@@ -56,6 +58,11 @@ _LAG: Final[Mapping[Resolution, Any]] = {
     Resolution.HOUR: LagHour,
     Resolution.DAY: LagDay,
 }
+_PROCESSING: Final[Mapping[Resolution, Any]] = {
+    Resolution.MINUTE: ProcessingMinute,
+    Resolution.HOUR: ProcessingHour,
+    Resolution.DAY: ProcessingDay,
+}
 
 
 def fitting_resolution(length: timedelta) -> Resolution:
@@ -68,8 +75,9 @@ def lag_history(queue: Queue, resolution: Resolution) -> QuerySet[Any]:
     return rows
 
 
-def processing_history(queue: Queue) -> QuerySet[ProcessingMinute]:
-    return ProcessingMinute.objects.filter(queue=queue).order_by("at").defer("buckets")
+def processing_history(queue: Queue, resolution: Resolution) -> QuerySet[Any]:
+    rows: QuerySet[Any] = _PROCESSING[resolution].objects.filter(queue=queue).order_by("at").defer("buckets")
+    return rows
 
 
 def letter_history(group: DeadLetterGroup) -> QuerySet[DeadLetterTrend]:

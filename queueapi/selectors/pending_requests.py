@@ -1,19 +1,26 @@
 """Requests of all service instances together."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from django.db.models import Count, Max, QuerySet, Sum
 
-from queueapi.models import RequestCurrent, RequestStats
+from queueapi.models import RequestCurrent, RequestDay, RequestHour, RequestStats
 from queueapi.selectors.freshness import STALE_AFTER
+from queueapi.selectors.histories import Resolution
 from queuecore.requests import LAG_BOUNDS_MS
 
 _COUNTED: Final = (
     *("pending", "pending_memory_bytes", "sent", "answered", "failed", "timed_out", "not_stored", "cancelled"),
     *("refused", "late", "orphans"),
 )
+_HISTORIES: Final[Mapping[Resolution, Any]] = {
+    Resolution.MINUTE: RequestStats,
+    Resolution.HOUR: RequestHour,
+    Resolution.DAY: RequestDay,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +74,16 @@ def waiting_ages(as_of: datetime | None) -> list[tuple[int, int]]:
     return list(rows.filter(pending__gt=0).order_by().values_list("oldest_pending_ms", "pending"))
 
 
-def request_minutes(begin: datetime, end: datetime) -> QuerySet[Any, Any]:
-    """By minute, all services together: when it began, what was pending, what timed out, and the slowest p99 in ms."""
-    rows = RequestStats.objects.filter(at__gte=begin, at__lt=end).order_by("at")
+def request_history(resolution: Resolution) -> QuerySet[Any]:
+    """By service instance and topic."""
+    rows: QuerySet[Any] = _HISTORIES[resolution].objects.all()
+    return rows
+
+
+def all_requests(begin: datetime, end: datetime, resolution: Resolution) -> QuerySet[Any, Any]:
+    """By stretch, all services together: when it began, what was pending at most, what timed out, and the slowest p99
+    in ms."""
+    rows = request_history(resolution).filter(at__gte=begin, at__lt=end).order_by("at")
     figures = {"all_pending": Sum("pending"), "all_timed_out": Sum("timed_out"), "slowest": Max("lag_p99_ms")}
-    return rows.values("at").annotate(**figures).values_list("at", *figures)
+    together: QuerySet[Any, Any] = rows.values("at").annotate(**figures).values_list("at", *figures)
+    return together

@@ -87,7 +87,7 @@ def usage_of(tenant_id: UUID, days: int) -> list[TenantUsageDay]:
 
 def quota_uses(tenant: Tenant, usage: Iterable[TenantUsageDay]) -> list[QuotaUse]:
     """What holds for it, and what is used of what adds up. `usage` is of the last days."""
-    stored = next((one.stored_bytes for one in reversed(list(usage))), None)
+    stored = next((one.stored_bytes for one in reversed(list(usage)) if one.stored_bytes is not None), None)
     used = {
         "partitions": tenant.queues.aggregate(used=Sum("partitions"))["used"] or 0,
         "stored_bytes": stored,

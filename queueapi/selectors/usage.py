@@ -18,8 +18,8 @@ def usage_days() -> QuerySet[TenantUsageDay]:
 
 
 def usage_totals(days: QuerySet[TenantUsageDay]) -> QuerySet[Any, Any]:
-    """Of each tenant that has any of these days: what it used on all of them (`all_…`), the most it had stored, and
-    what it had stored on each of them added up."""
+    """Of each tenant that has any of these days: what it used on all of them (`all_…`), the most that its own queues
+    held, and what they held on each of them added up; both None where that is not known of any."""
     figures: dict[str, Any] = {
         "days": Count("pk", filter=Q(sent__gt=0) | Q(handled__gt=0)),
         "most_stored_bytes": Max("stored_bytes"),

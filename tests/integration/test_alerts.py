@@ -1,13 +1,18 @@
 """Alerts from a figure to a message: evaluated, stored, told, acknowledged, silenced, and over."""
 
 import json
+import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from io import StringIO
+from typing import Any, Final
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
+from django.utils import timezone
 
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.alert_channels import change_channel, delete_channel
@@ -18,7 +23,9 @@ from queueapi.actions.alerts import acknowledge_alert, purge_alerts
 from queueapi.actions.silences import create_silence, end_silence, silence_alert
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.alerting.defaults import DEFAULT_RULES
+from queueapi.alerting.metrics import METRICS, SubjectKind
 from queueapi.choices import AlertMetric, AlertState, Role
+from queueapi.cluster.models import ServiceInstance
 from queueapi.errors import AlreadyFinal, InvalidInput, NotChangeable
 from queueapi.models import (
     Alert,
@@ -28,7 +35,10 @@ from queueapi.models import (
     AlertNotice,
     AlertRule,
     AuditEntry,
+    DeadLetterTrend,
     LagCurrent,
+    PipelineRun,
+    ProcessingMinute,
     Queue,
     RequestCurrent,
     Silence,
@@ -36,6 +46,8 @@ from queueapi.models import (
 from queueapi.models.alert_rule import default_rule_id
 from queueapi.selectors.alerts import alert_counts
 from tests.alerts import make_alert, make_channel, make_rule, make_silence
+from tests.instances import announce
+from tests.letters import make_letter, make_letters
 from tests.people import api_of, person
 
 NOW = datetime(2026, 3, 14, 9, 15, tzinfo=UTC)
@@ -333,14 +345,75 @@ def test_old_ones_are_removed_and_open_ones_never(queue, rule) -> None:
     assert Alert.objects.filter(pk=kept.pk).exists()
 
 
+def _lag(queue: Queue, **told: Any) -> None:
+    given = {"topic": "main.0", "consumer_group": "g", "end_offset": 20_000, "as_of": timezone.now()}
+    LagCurrent.objects.create(queue=queue, partition=0, **{**given, "lag_messages": 12_345, **told})
+
+
+def _failures(queue: Queue) -> None:
+    minute = timezone.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
+    ProcessingMinute.objects.create(queue=queue, at=minute, handled=100, failed=37, timed_out=5)
+
+
+def _new_letters(queue: Queue) -> None:
+    letter = make_letter(queue)
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    DeadLetterTrend.objects.create(queue=queue, fingerprint=letter.fingerprint, at=hour, letters=137)
+
+
+def _requests(**told: Any) -> None:
+    RequestCurrent.objects.create(service_id="a", request_topic="js.requests", as_of=timezone.now(), **told)
+
+
+def _lost_service() -> None:
+    service = announce("host-9")
+    ServiceInstance.objects.filter(pk=service.pk).update(is_lost=True, gone_at=timezone.now())
+
+
+def _old_figures() -> None:
+    at = timezone.now() - timedelta(minutes=7)
+    PipelineRun.objects.create(query="q", batch_id=1, events=1, newest_event_at=at, started_at=at, finished_at=at)
+
+
+# What makes an alert of each metric, and how that is told on the page which its link leads to.
+SHOWN: Final[Mapping[AlertMetric, tuple[Callable[[Queue], Any], str]]] = {
+    AlertMetric.LAG_MESSAGES: (_lag, "12,345 messages"),
+    AlertMetric.LAG_SECONDS: (lambda queue: _lag(queue, lag_seconds=754), "12 min 34 s"),
+    AlertMetric.STALLED_PARTITIONS: (lambda queue: _lag(queue, status="stall", reason="STALL: stuck"), "STALL Stuck"),
+    AlertMetric.ERROR_RATE: (_failures, "Failed: at most 37/min"),
+    AlertMetric.NEW_LETTERS: (_new_letters, "at most 137 in an hour"),
+    AlertMetric.OPEN_LETTERS: (lambda queue: make_letters(queue, 3), "OutOfRange 3"),
+    AlertMetric.PENDING_REQUESTS: (lambda _: _requests(pending=9_000), "9,000 requests"),
+    AlertMetric.REQUEST_TIMEOUTS: (lambda _: _requests(timed_out=150), "150 a minute"),
+    AlertMetric.RESPONSE_LAG: (lambda _: _requests(lag_p99_ms=6_200.0), "6.2 s"),
+    AlertMetric.LEASE_LOSSES: (lambda _: _lost_service(), "host-9 Lost"),
+    AlertMetric.PIPELINE_LATE: (lambda _: _old_figures(), "Figures are 7 min old"),
+}
+
+
 @pytest.mark.parametrize("metric", list(AlertMetric))
-def test_every_alert_links_to_a_page_that_is_there(client: Client, queue, metric) -> None:
+def test_every_alert_links_to_a_page_that_shows_its_figure(client: Client, queue, metric) -> None:
     client.force_login(person("root", Role.ADMINISTRATOR))
-    is_of_queue = AlertRule.objects.get(metric=metric).unit and metric.value in (
-        "lag_messages", "lag_seconds", "stalled_partitions", "error_rate", "new_letters", "open_letters"
-    )  # fmt: skip
+    make, told = SHOWN[metric]
+    make(queue)
+    is_of_queue = METRICS[metric].kind == SubjectKind.QUEUE
     alert = Alert(metric=metric, subject_name="js.requests", queue=queue if is_of_queue else None)
-    assert client.get(alert.link).status_code == 200
+    assert told in _read_with_its_parts(client, alert.link)
+
+
+def _read_with_its_parts(client: Client, link: str) -> str:
+    """What is read on a page, and told by its drawings; with what is loaded into it."""
+    page = _page(client, link)
+    parts = (_page(client, unescape(part)) for part in re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page))
+    whole = " ".join((page, *parts))
+    told = " ".join(re.findall(r'aria-label="([^"]+)"', whole))
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", whole) + told)
+
+
+def _page(client: Client, link: str) -> str:
+    answer = client.get(link)
+    assert answer.status_code == 200
+    return answer.content.decode()
 
 
 def test_an_alert_of_requests_links_to_what_is_known_of_them(client: Client) -> None:

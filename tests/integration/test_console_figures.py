@@ -20,6 +20,7 @@ from queueapi.cluster.models import Partition
 from queueapi.models import AuditEntry, IsolationRequest, Operation, PartitionHeat, PipelineRun, Queue, QueueSkew
 from queueapi.selectors.partition_map import OwnedCell, PartitionMap, QueueOwners, partition_map
 from queuecore.cluster.services import Move
+from tests.alerts import make_alert
 from tests.letters import make_letter
 from tests.stored_events import store_events
 from workers.spark.errors import PipelineFailed
@@ -61,6 +62,18 @@ def test_the_pipeline_tells_why_it_failed(admin_client) -> None:
     assert "pipeline_failed" in page
 
 
+@pytest.mark.parametrize("page", ["usage", "tenant", "dead_letter_groups", "dead_letters", "alerts", "alert"])
+def test_pages_of_what_the_pipeline_counts_say_how_old_that_is(admin_client, queue, page) -> None:
+    letter, alert, tenant = make_letter(queue), make_alert(queue), create_tenant(SYSTEM, "Greenhouse")
+    named = {"tenant": tenant.pk, "alert": alert.pk}
+    address = reverse(page, args=[named[page]] if page in named else [])
+    at = timezone.now() - timedelta(minutes=4)
+    PipelineRun.objects.create(query="events", batch_id=1, events=1, newest_event_at=at, started_at=at, finished_at=at)
+    assert "Figures are 4 min old: the pipeline does not run" in text(
+        admin_client.get(address, {"group": letter.group_id} if page == "dead_letters" else {})
+    )
+
+
 @pytest.mark.parametrize(
     ("days", "told"),
     [
@@ -85,18 +98,40 @@ def test_heat_shows_hot_partitions_entities_tenants_and_what_would_help(admin_cl
             entities=[{"key": "sensor-1", "is_uuid": False, **named}] if share > 0.5 else [],
             tenants=[named] if share > 0.5 else [],
         )  # fmt: skip
-    what_if = [
-        {"partitions": 8, "hash_function": "murmur3_128", "skew": 1.3, "moved": 0.5},
-        {"partitions": 4, "hash_function": "sha256", "skew": 2.9, "moved": 0.8},
-    ]
-    QueueSkew.objects.create(queue=queue, skew=2.8, entities_seen=12, what_if=what_if, as_of=now)
+    QueueSkew.objects.create(queue=queue, skew=2.8, entities_seen=12, as_of=now)
     answer = admin_client.get(reverse("queue_heat", args=[queue.pk]))
-    heat = answer.context["heat"]
-    assert [cell.level for cell in heat.cells] == [5, 1, 1, 1]
-    assert [(one.partitions, one.is_better) for one in heat.what_if] == [(8, True), (4, False)]
+    assert [cell.level for cell in answer.context["heat"].cells] == [5, 1, 1, 1]
     page = text(answer)
     for told in ("2.80", "sensor-1", "Noisy", "0: 70 %"):
         assert told in page
+
+
+def test_what_would_change_the_heat_is_compared_with_what_the_same_entities_do_now(admin_client, queue) -> None:
+    """By what the fullest partition has of their messages: twice as many partitions under one hot entity help nobody,
+    however uneven they are."""
+    even_more, one_entity, present, worse = (
+        {"partitions": 8, "hash_function": "murmur3_128", "skew": 1.6, "moved": 0.5},
+        {"partitions": 8, "hash_function": "sha256", "skew": 4.0, "moved": 0.5},
+        {"partitions": 4, "hash_function": "murmur3_128", "skew": 2.0, "moved": 0.0},
+        {"partitions": 4, "hash_function": "fnv1a", "skew": 2.7, "moved": 0.8},
+    )
+    skew = QueueSkew.objects.create(queue=queue, skew=3.5, entities_seen=12, as_of=timezone.now())
+
+    def verdicts(*what_if: dict[str, Any]) -> list[tuple[float, bool, bool | None]]:
+        QueueSkew.objects.filter(pk=skew.pk).update(what_if=list(what_if))
+        found = admin_client.get(reverse("queue_heat", args=[queue.pk])).context["heat"].what_if
+        return [(one.fullest, one.is_present, one.is_better) for one in found]
+
+    assert verdicts(even_more, one_entity, present, worse) == [
+        (0.2, False, True),
+        (0.5, False, False),
+        (0.5, True, False),
+        (0.675, False, False),
+    ]
+    page = text(admin_client.get(reverse("queue_heat", args=[queue.pk])))
+    assert (page.count("less in the fullest"), page.count("as it is now"), page.count("no better")) == (1, 1, 2)
+    # Computed before the queue was resized.
+    assert verdicts(even_more, worse) == [(0.2, False, None), (0.675, False, None)]
 
 
 def test_how_long_requests_wait_is_counted_by_their_age() -> None:

@@ -25,9 +25,12 @@ from queueapi.models import (
     LagMinute,
     Pause,
     PipelineRun,
+    ProcessingDay,
+    ProcessingHour,
     ProcessingMinute,
     Queue,
     RequestCurrent,
+    RequestHour,
     RequestStats,
 )
 from queueapi.selectors.lag import queue_lags
@@ -307,7 +310,9 @@ def test_charts_are_drawn_with_rebalances_marked(browser, three) -> None:
     for minute, lag in ((3, 10), (2, 4_000), (1, 20)):
         at = now - timedelta(minutes=minute)
         LagMinute.objects.create(queue=queue, at=at, lag_messages=lag, lag_seconds=lag / 2, produced=600, consumed=300)
-        ProcessingMinute.objects.create(queue=queue, at=at, p50_ms=1.5, p95_ms=20.0, p99_ms=90.0)
+        ProcessingMinute.objects.create(
+            queue=queue, at=at, p50_ms=1.5, p95_ms=20.0, p99_ms=90.0, failed=lag, timed_out=1, dead_lettered=2
+        )
     moved = queue.partition_info(0).full_topic_name
     for names, why in (([moved], "host-2 joined"), (["elsewhere"], "host-3 joined")):
         Rebalance.objects.create(
@@ -320,7 +325,9 @@ def test_charts_are_drawn_with_rebalances_marked(browser, three) -> None:
     assert "Lag: at most 4,000 at" in page
     assert "Produced 10.0/s, Consumed 5.0/s" in page
     assert "p50 2 ms, p95 20 ms, p99 90 ms" in page
-    assert page.count('class="mark"') == 4
+    assert "Failed: at most 4,000/min" in page
+    assert "Failed 20/min, Timed out 1/min, Tried again 0/min, Dead-lettered 2/min" in page
+    assert page.count('class="mark"') == 5
     assert "1 rebalance of its partitions" in shown
     assert "Host-2 joined" in shown
     assert "Host-3 joined" not in shown
@@ -330,8 +337,30 @@ def test_charts_are_drawn_with_rebalances_marked(browser, three) -> None:
 @pytest.mark.parametrize("asked", ["1h", "6h", "24h", "7d", "custom"])
 def test_charts_of_nothing_say_so(browser, three, asked) -> None:
     shown = text_of(browser.get(reverse("queue_charts", args=[three["New"].pk]), {"range": asked}))
-    assert shown.count("Nothing is known of this time.") == 4
+    assert shown.count("Nothing is known of this time.") == 5
     assert ("Choose a time that begins before it ends" in shown) == (asked == "custom")
+
+
+def test_charts_of_a_month_are_made_of_hours_and_days(browser, three) -> None:
+    queue, now = three["Well"], timezone.now()
+    for days in (20, 25):
+        at = now.replace(minute=0, second=0, microsecond=0) - timedelta(days=days)
+        told = {"p50_ms": 2.0, "p95_ms": 20.0, "p99_ms": 90.0 + days, "failed": 600}
+        ProcessingHour.objects.create(queue=queue, at=at, **told)
+        ProcessingDay.objects.create(queue=queue, at=at.replace(hour=0), **{**told, "p99_ms": 70.0, "failed": 2_880})
+
+    def page(days: int) -> str:
+        asked = {"range": "custom", "from": (now - timedelta(days=days)).isoformat(), "to": now.isoformat()}
+        return browser.get(reverse("queue_charts", args=[queue.pk]), asked).content.decode()
+
+    month = page(30)
+    assert "Processing time of packs, in the slowest hours" in month
+    assert "p99: at most 115 ms" in month
+    assert "Failed: at most 2.5/min" in month, "600 in one hour of four"
+    quarter_of_a_year = page(180)
+    assert "Processing time of packs</h3>" in quarter_of_a_year
+    assert "p99: at most 70 ms" in quarter_of_a_year
+    assert "Failed: at most 2/min" in quarter_of_a_year
 
 
 def test_a_page_asks_for_the_charts_of_its_address(browser, three) -> None:
@@ -385,6 +414,20 @@ def test_requests_are_shown_with_their_limits(browser) -> None:
     assert "tb_transport.api core-1 12 of 10,000 900 ms 12 ms 80 ms 6.2 s 150 2 500" in shown
     assert "Timed out: at most 150" in page
     assert "Limit: at most 100" in page
+
+
+def test_requests_of_a_week_are_drawn_of_hours(browser) -> None:
+    make_requests()
+    hour = ago(days=3).replace(minute=0, second=0, microsecond=0)
+    for service in ("core-1", "core-2"):
+        figures = {"pending": 40, "timed_out": 900, "lag_p99_ms": 700.0}
+        RequestHour.objects.create(service_id=service, request_topic="t", at=hour, **figures)
+    page = browser.get(reverse("pending_requests"), {"range": "7d"}).content.decode()
+    assert 'id="range-7d" href="?range=7d" aria-current="true"' in page
+    assert "Timed out a minute, on average" in page
+    assert "Timed out: at most 30 " in page
+    assert "Pending: at most 80 " in page
+    assert "p99: at most 700 ms" in page
 
 
 def test_requests_are_searched_and_sorted(browser) -> None:

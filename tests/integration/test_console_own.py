@@ -299,7 +299,12 @@ def test_that_figures_are_old_is_told_without_what_runs_here(world) -> None:
         pk=1, defaults={"ran_at": before, "error": "spark-3 refused the connection"}
     )
     client = browser(world)
-    for page in (seen(client, "queues"), seen(client, "queue", world.own.pk)):
+    alert = make_alert(world.own)
+    for page in (
+        *(seen(client, name) for name in ("queues", "usage", "alerts")),
+        seen(client, "queue", world.own.pk),
+        seen(client, "alert", alert.pk),
+    ):
         assert "Figures are 1 h old." in page
         assert "spark-3" not in page
         assert reverse("pipeline") not in page

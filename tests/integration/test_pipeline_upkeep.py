@@ -27,8 +27,14 @@ from queueapi.models import (
     LagMinute,
     Operation,
     PipelineStanding,
+    ProcessingDay,
+    ProcessingHour,
+    ProcessingMinute,
     Queue,
     RequestCurrent,
+    RequestDay,
+    RequestHour,
+    RequestStats,
     Tenant,
     TenantUsageDay,
 )
@@ -51,11 +57,20 @@ def test_minutes_go_first_and_days_last(queue: Queue) -> None:
     ages = [timedelta(days=days) for days in (0, 1, 3, 59, 61, 729, 731)]
     for model in (LagMinute, LagHour, LagDay):
         model.objects.bulk_create(model(queue=queue, at=NOW - age, lag_messages=1) for age in ages)
+    for model in (ProcessingMinute, ProcessingHour, ProcessingDay):
+        model.objects.bulk_create(model(queue=queue, at=NOW - age) for age in ages)
+    for model in (RequestStats, RequestHour, RequestDay):
+        model.objects.bulk_create(model(service_id="s", request_topic="t", at=NOW - age) for age in ages)
     TenantUsageDay.objects.bulk_create(TenantUsageDay(tenant_id=uuid4(), day=(NOW - age).date()) for age in ages)
     for hours in (1, 25):
         RequestCurrent.objects.create(service_id=f"s{hours}", request_topic="t", as_of=NOW - timedelta(hours=hours))
-    assert purge_summaries(Config(), NOW, chunk=2) == 5 + 3 + 1 + 1 + 1
-    assert (LagMinute.objects.count(), LagHour.objects.count(), LagDay.objects.count()) == (2, 4, 6)
+    assert purge_summaries(Config(), NOW, chunk=2) == 3 * (5 + 3 + 1) + 1 + 1
+    for models in (
+        (LagMinute, LagHour, LagDay),
+        (ProcessingMinute, ProcessingHour, ProcessingDay),
+        (RequestStats, RequestHour, RequestDay),
+    ):
+        assert [model.objects.count() for model in models] == [2, 4, 6]
     assert (TenantUsageDay.objects.count(), RequestCurrent.objects.get().service_id) == (6, "s1")
     assert purge_summaries(Config(), NOW) == 0
 

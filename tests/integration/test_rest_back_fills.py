@@ -63,8 +63,8 @@ def test_the_plan_says_what_is_there_and_what_is_missing(api) -> None:
         (days_ago(0).isoformat(), {"offset_samples": 3}, 1, 0),
     ]
     assert [change["after"] for change in plan["changes"]] == [
-        "made anew of 7 events in 2 files",
-        "made anew of 3 events in 1 files",
+        "made anew of 7 events in 2 files; what none of these tells of goes",
+        "made anew of 3 events in 1 files; what none of these tells of goes",
     ]
     nothing, harmed = plan["warnings"]
     assert nothing == f"of {days_ago(2)} no events are stored: its summaries stay as they are"

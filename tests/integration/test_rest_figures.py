@@ -14,9 +14,13 @@ from queueapi.choices import Role
 from queueapi.models import (
     DeadLetterTrend,
     PartitionHeat,
+    ProcessingDay,
+    ProcessingHour,
     ProcessingMinute,
     QueueSkew,
     RequestCurrent,
+    RequestDay,
+    RequestHour,
     RequestStats,
     TenantUsageDay,
 )
@@ -54,6 +58,16 @@ def test_what_became_of_messages_is_told_by_the_minute(api, tenants_api, world) 
             ("2026-03-14T11:59:00Z", 1),
         ]
         assert (told["points"][0]["failed"], told["points"][0]["p99_ms"], told["resolution"]) == (2, 12.5, "minute")
+
+
+@pytest.mark.parametrize(("asked", "model"), [("hour", ProcessingHour), ("day", ProcessingDay)])
+def test_what_became_of_messages_is_told_of_longer_stretches(api, tenants_api, world, asked, model) -> None:
+    model.objects.create(queue=world.shared, at=NOON.replace(hour=0), handled=5, p99_ms=9.5, buckets=[1])
+    for client in (api, tenants_api):
+        query = {"from": "2026-03-14T00:00:00Z", "to": "2026-03-14T12:00:00Z", "resolution": asked}
+        told = client.get(f"{API}/queues/telemetry/processing", query).json()
+        assert told["resolution"] == asked
+        assert [(point["at"], point["p99_ms"]) for point in told["points"]] == [("2026-03-14T00:00:00Z", 9.5)]
 
 
 def _heat(world: World, queue: Any) -> None:
@@ -160,6 +174,18 @@ def test_what_requests_were_like(api, requests) -> None:
     assert len(api.get(f"{API}/pending-requests/history", {"service_id": "shop-1"}).json()["results"]) == 2
 
 
+def test_what_requests_were_like_in_longer_stretches(api, requests) -> None:
+    RequestHour.objects.create(service_id="shop-1", request_topic="prices", at=NOON, pending=5)
+    RequestDay.objects.create(service_id="shop-1", request_topic="prices", at=NOON.replace(hour=0), pending=9)
+    told = [
+        [row["pending"] for row in api.get(f"{API}/pending-requests/history", asked).json()["results"]]
+        for asked in ({"resolution": "hour"}, {"resolution": "day"}, {"resolution": "day", "service_id": "shop-2"})
+    ]
+    assert told == [[5], [9], []]
+    refused = api.get(f"{API}/pending-requests/history", {"resolution": "week"})
+    assert (refused.status_code, list(refused.json()["errors"])) == (400, ["resolution"])
+
+
 @pytest.fixture
 def usage(world) -> None:
     gone = uuid4()
@@ -186,6 +212,13 @@ def test_usage_in_all(api, world, usage) -> None:
     [row] = [row for row in rows if row["tenant"] == str(world.other.id)]
     assert (row["days"], row["sent"], row["handled"], row["tenant_name"]) == (2, 4, 40, "Foundry")
     assert (row["most_stored_bytes"], row["stored_byte_days"]) == (300, 500)
+
+
+def test_of_who_has_no_queues_nobody_says_that_nothing_is_stored(api, world) -> None:
+    TenantUsageDay.objects.create(tenant_id=world.tenant.id, day=date(2026, 3, 1), sent=5)
+    [day] = api.get(f"{API}/usage").json()["results"]
+    [total] = api.get(f"{API}/usage/totals").json()["results"]
+    assert (day["stored_bytes"], total["most_stored_bytes"], total["stored_byte_days"]) == (None, None, None)
 
 
 def test_usage_as_a_file(api, usage) -> None:

@@ -1,10 +1,15 @@
 """What tenants have stored is part of their usage, and changes nothing else of it."""
 
+from importlib import import_module
+
 import pytest
+from django.apps import apps
 from django.utils import timezone
 
 from queueapi import runtime
+from queueapi.actions.actor import SYSTEM
 from queueapi.actions.storage import record_storage
+from queueapi.actions.tenants import create_tenant
 from queueapi.models import Queue, TenantUsageDay
 from queuecore.messages import QueueMessage
 from queuecore.providers.base import TopicSpec
@@ -33,6 +38,18 @@ def test_what_own_queues_hold_is_noted_beside_what_was_used(installation) -> Non
 
 
 def test_queues_that_all_share_are_nobodys_storage(installation) -> None:
+    """Nor is it said that nothing is stored."""
     assert installation.queue.tenant_id == SYSTEM_TENANT
-    assert record_storage(runtime.provider().admin(), timezone.now().date()) == 0
-    assert not TenantUsageDay.objects.exists()
+    used = TenantUsageDay.objects.create(tenant_id=installation.tenant.id, day=timezone.now().date(), sent=7)
+    assert record_storage(runtime.provider().admin(), used.day) == 0
+    assert TenantUsageDay.objects.get().stored_bytes is None
+
+
+def test_a_day_of_who_has_no_queues_forgets_a_size_that_nobody_noted(installation) -> None:
+    owner, other, today = installation.tenant, create_tenant(SYSTEM, "Foundry"), timezone.now().date()
+    Queue.objects.create(tenant=owner, name="Own", topic="own", handler="log")
+    for tenant in (owner, other):
+        TenantUsageDay.objects.create(tenant_id=tenant.id, day=today, stored_bytes=0)
+    import_module("queueapi.migrations.0028_storage_unknown").forget_what_nobody_noted(apps, None)
+    sizes = dict(TenantUsageDay.objects.values_list("tenant_id", "stored_bytes"))
+    assert sizes == {owner.id: 0, other.id: None}

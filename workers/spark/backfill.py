@@ -26,8 +26,9 @@ _DAY_MS = 86_400_000
 def backfill_day(day: date, note: Callable[[], None]) -> int:
     """How many rows there are of it now. `note` is called in their transaction: what it raises undoes them.
 
-    What is added up while events come in is replaced here: a day has all that there is of its minutes and hours. No run
-    is under way meanwhile, so that nothing is lost."""
+    What is added up while events come in is replaced here: a day has all that there is of its minutes and hours. What
+    is stored of it beside these rows goes, as no event tells of it. No run is under way meanwhile, so that nothing is
+    lost."""
     installation = config()
     with pipeline_lock(installation):
         store = event_store(installation)
@@ -42,14 +43,14 @@ def backfill_day(day: date, note: Callable[[], None]) -> int:
         watched = with_executors(partial(executors, spark), spark.sparkContext.cancelAllJobs)
         try:
             with watched:
-                made = [(summary.sink.whole(), rows) for summary, rows in make_all(history, frames, installation)]
+                made = [(summary.sink, rows) for summary, rows in make_all(history, frames, installation)]
         except NoExecutors:
             stop_session()
             raise no_worker(installation) from None
         except (PySparkException, Py4JError, OSError) as error:
             raise PipelineFailed(f"the summaries of {day} could not be made: {essence(error)}") from error
         with transaction.atomic():
-            rows = sum(sink.write(of_day) for sink, of_day in made)
+            rows = sum(sink.renew(of_day, day) for sink, of_day in made)
             note()
     return rows
 

@@ -9,15 +9,14 @@ queues that are gone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from django.db.models import Case, Exists, IntegerField, Manager, Max, Model, OuterRef, Sum, When
+from django.db.models import DateTimeField, Exists, Manager, Model, OuterRef, QuerySet
 from django.utils import timezone
 
-from queueapi.choices import LagStatus
 from queueapi.config import config
 from queueapi.models import (
     DeadLetterTrend,
@@ -26,19 +25,26 @@ from queueapi.models import (
     LagHour,
     LagMinute,
     PartitionHeat,
+    ProcessingDay,
+    ProcessingHour,
     ProcessingMinute,
     Queue,
     QueueSkew,
     RequestCurrent,
+    RequestDay,
+    RequestHour,
     RequestStats,
     TenantUsageDay,
 )
+from queuecore.metrics import PROCESSING_BOUNDS_MS
+from queuecore.requests import LAG_BOUNDS_MS
 from workers.spark.ids import NOBODY
+from workers.spark.longer_stretches import Histogram, Together
+from workers.spark.transforms import processing, requests
 
+_HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST: Final = ("lag_messages", "lag_seconds")
-_COUNTED: Final = ("produced", "consumed", "samples")
 
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]
@@ -48,8 +54,8 @@ class Sink(Protocol):
     def write(self, rows: Iterable[Row]) -> int:
         """How many rows it wrote."""
 
-    def whole(self) -> "Sink":
-        """The sink for rows that are made of everything there is of their time."""
+    def renew(self, rows: Iterable[Row], day: date) -> int:
+        """The same of rows that are made of everything there is of the day: what is stored of it beside them goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,8 @@ class Whole:
     def write(self, rows: Iterable[Row]) -> int:
         return _upsert(self.model, self.key, list(_of_somebody(rows)))
 
-    def whole(self) -> Sink:
-        return self
+    def clear(self, day: date) -> None:
+        _of_day(self.model, "at", day).delete()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +84,8 @@ class Newest:
         newer = [row for row in _of_somebody(rows) if self._is_newer(row, stored.get(_key(row, self.key)))]
         return _upsert(self.model, self.key, [self._with_since(row, stored) for row in newer])
 
-    def whole(self) -> Sink:
-        return self
+    def renew(self, rows: Iterable[Row], day: date) -> int:  # noqa: ARG002 - what is stored is of now, and of no day
+        return self.write(rows)
 
     def _stored(self) -> dict[Key, Row]:
         columns = [name for name in (*self.key, "as_of", self.state, self.since) if name]
@@ -112,17 +118,18 @@ class NewestOfAll:
         of_queues.filter(Exists(newer)).delete()
         return written
 
-    def whole(self) -> Sink:
-        return self
+    def renew(self, rows: Iterable[Row], day: date) -> int:  # noqa: ARG002 - what is stored is of now, and of no day
+        return self.write(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """`time` is that of the key's columns which says of when a row is."""
+    """`time` is that of the key's columns which says of when a row is; `others` is a column that others write."""
 
     model: type[Model]
     key: tuple[str, ...]
     time: str
+    others: str = ""
 
     def write(self, rows: Iterable[Row]) -> int:
         # In one order: others who upsert the same rows would else wait for this one, and this one for them.
@@ -130,8 +137,24 @@ class Added:
         stored = self._stored({row[self.time] for row in fresh})
         return _upsert(self.model, self.key, [self._sum(row, stored.get(_key(row, self.key))) for row in fresh])
 
-    def whole(self) -> Sink:
-        return Whole(self.model, self.key)
+    def renew(self, rows: Iterable[Row], day: date) -> int:
+        self._clear(day)
+        return self.write(rows)
+
+    def _clear(self, day: date) -> None:
+        """What others wrote stays, with nothing counted beside it."""
+        found = _of_day(self.model, self.time, day)
+        if not self.others:
+            found.delete()
+            return
+        # In one order, as above.
+        list(found.select_for_update().order_by(*self.key).values_list("pk"))
+        found.filter(**{f"{self.others}__isnull": True}).delete()
+        found.update(**dict.fromkeys(self._counted(), 0))
+
+    def _counted(self) -> list[str]:
+        fields = self.model._meta.concrete_fields  # noqa: SLF001 - Django's own word for what is public
+        return [one.name for one in fields if not one.primary_key and one.name not in (*self.key, self.others)]
 
     def _stored(self, times: set[Any]) -> dict[Key, Row]:
         found = _rows_of(self.model).filter(**{f"{self.time}__in": times}).order_by().values()
@@ -153,44 +176,45 @@ class RolledUp:
     """
 
     minutes: Whole
-    longer: tuple[tuple[timedelta, Whole], ...]
-    is_of_whole_days: bool = False
+    hours: Whole
+    days: Whole
+    together: Together
 
     def write(self, rows: Iterable[Row]) -> int:
         fresh = list(_of_somebody(rows))
-        written = self.minutes.write(fresh)
         oldest = timezone.now() - timedelta(days=config().minute_retention_days)
-        touched = [row for row in fresh if self.is_of_whole_days or _start(row["at"], _DAY) > oldest]
-        of = self.minutes.model
-        for length, sink in self.longer:
-            starts = {_start(row["at"], length) for row in touched}
-            queues = {row["queue_id"] for row in touched}
-            written += sink.write(row for start in starts for row in _rolled_up(of, queues, start, length))
-            of = sink.model
-        return written
+        return self.minutes.write(fresh) + self._roll_up([row for row in fresh if _start(row["at"], _DAY) > oldest])
 
-    def whole(self) -> Sink:
-        return replace(self, is_of_whole_days=True)
+    def renew(self, rows: Iterable[Row], day: date) -> int:
+        fresh = list(_of_somebody(rows))
+        for sink in (self.minutes, self.hours, self.days):
+            sink.clear(day)
+        return self.minutes.write(fresh) + self._roll_up(fresh)
+
+    def _roll_up(self, touched: list[Row]) -> int:
+        hours = self._make(self.minutes, self.hours, _HOUR, touched)
+        return hours + self._make(self.hours, self.days, _DAY, touched)
+
+    def _make(self, shorter: Whole, longer: Whole, length: timedelta, touched: list[Row]) -> int:
+        owner = self.together.key[0]
+        of_theirs = _rows_of(shorter.model).filter(**{f"{owner}__in": {row[owner] for row in touched}})
+        written = 0
+        for start in {_start(row["at"], length) for row in touched}:
+            made = self.together.rows(of_theirs.filter(at__gte=start, at__lt=start + length))
+            written += longer.write({**row, "at": start} for row in made)
+        return written
 
 
 def _start(at: datetime, length: timedelta) -> datetime:
     return at - (at - _EPOCH) % length
 
 
-def _rolled_up(model: type[Model], queues: set[UUID], start: datetime, length: timedelta) -> Iterator[Row]:
-    """Rows of the longer stretch that begins then: the most there was of lag, all that was counted, and the worst."""
-    shorter = _rows_of(model).filter(at__gte=start, at__lt=start + length, queue_id__in=queues).order_by()
-    badness = Case(*(When(status=status, then=status.badness) for status in LagStatus), output_field=IntegerField())
-    found = shorter.values("queue_id").annotate(
-        **{f"most_{name}": Max(name) for name in _MOST},
-        **{f"all_{name}": Sum(name) for name in _COUNTED},
-        worst=Max(badness),
-    )
-    by_badness = {status.badness: status for status in LagStatus}
-    for row in found:
-        most = {name: row[f"most_{name}"] for name in _MOST}
-        counted = {name: row[f"all_{name}"] for name in _COUNTED}
-        yield {"queue_id": row["queue_id"], "at": start, "status": by_badness[row["worst"]], **most, **counted}
+def _of_day(model: type[Model], column: str, day: date) -> QuerySet[Model]:
+    """By UTC."""
+    if isinstance(model._meta.get_field(column), DateTimeField):  # noqa: SLF001 - Django's own word for what is public
+        start = datetime.combine(day, time(), UTC)
+        return _rows_of(model).filter(**{f"{column}__gte": start, f"{column}__lt": start + _DAY})
+    return _rows_of(model).filter(**{column: day})
 
 
 def _key(row: Row, names: tuple[str, ...]) -> Key:
@@ -231,16 +255,44 @@ def _field(column: str) -> str:
 
 _PER_PARTITION = ("queue_id", "partition")
 _PER_QUEUE = ("queue_id", "at")
+_PER_TOPIC = (*requests.KEY, "at")
 
 LAG_CURRENT: Final = Newest(LagCurrent, _PER_PARTITION, state="status", since="status_since")
-LAG_MINUTES: Final = Whole(LagMinute, _PER_QUEUE)
-LAG_HOURS: Final = Whole(LagHour, _PER_QUEUE)
-LAG_DAYS: Final = Whole(LagDay, _PER_QUEUE)
-LAG_HISTORY: Final = RolledUp(LAG_MINUTES, ((timedelta(hours=1), LAG_HOURS), (timedelta(days=1), LAG_DAYS)))
-REQUEST_CURRENT: Final = Newest(RequestCurrent, ("service_id", "request_topic"))
-REQUEST_MINUTES: Final = Whole(RequestStats, ("service_id", "request_topic", "at"))
-PROCESSING_MINUTES: Final = Whole(ProcessingMinute, _PER_QUEUE)
+LAG_HISTORY: Final = RolledUp(
+    Whole(LagMinute, _PER_QUEUE),
+    Whole(LagHour, _PER_QUEUE),
+    Whole(LagDay, _PER_QUEUE),
+    Together(
+        key=("queue_id",),
+        most=("lag_messages", "lag_seconds"),
+        counted=("produced", "consumed", "samples"),
+        worst="status",
+    ),
+)
+REQUEST_CURRENT: Final = Newest(RequestCurrent, requests.KEY)
+REQUEST_HISTORY: Final = RolledUp(
+    Whole(RequestStats, _PER_TOPIC),
+    Whole(RequestHour, _PER_TOPIC),
+    Whole(RequestDay, _PER_TOPIC),
+    Together(
+        key=requests.KEY,
+        most=requests.LEVELS,
+        counted=requests.COUNTS,
+        histogram=Histogram("lag_buckets", LAG_BOUNDS_MS, "lag_p{}_ms"),
+    ),
+)
+PROCESSING_HISTORY: Final = RolledUp(
+    Whole(ProcessingMinute, _PER_QUEUE),
+    Whole(ProcessingHour, _PER_QUEUE),
+    Whole(ProcessingDay, _PER_QUEUE),
+    Together(
+        key=("queue_id",),
+        most=(),
+        counted=processing.COUNTS,
+        histogram=Histogram("buckets", PROCESSING_BOUNDS_MS, "p{}_ms"),
+    ),
+)
 LETTER_TREND: Final = Added(DeadLetterTrend, ("queue_id", "fingerprint", "at"), time="at")
 PARTITION_HEAT: Final = NewestOfAll(PartitionHeat, _PER_PARTITION)
 QUEUE_SKEW: Final = Newest(QueueSkew, ("queue_id",))
-TENANT_USAGE: Final = Added(TenantUsageDay, ("tenant_id", "day"), time="day")
+TENANT_USAGE: Final = Added(TenantUsageDay, ("tenant_id", "day"), time="day", others="stored_bytes")

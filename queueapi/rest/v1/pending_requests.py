@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from django.db.models import QuerySet
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers, viewsets
@@ -11,12 +12,14 @@ from rest_framework.response import Response
 
 from queueapi.access.table import Resource
 from queueapi.models import RequestCurrent, RequestStats
+from queueapi.models.request_stats import RequestHistory
 from queueapi.rest import pagination
 from queueapi.rest.conventions.views import Conventional
 from queueapi.rest.filters import WholeNumberFilter
 from queueapi.rest.permissions import Access
-from queueapi.rest.tenancy import OnlyVisible
-from queueapi.selectors.pending_requests import request_totals
+from queueapi.rest.tenancy import OnlyVisible, seen_by
+from queueapi.selectors.histories import Resolution
+from queueapi.selectors.pending_requests import request_history, request_totals
 
 _FIGURES: Final = (
     "service_id", "request_topic", "pending", "pending_limit", "pending_memory_bytes", "oldest_pending_ms", "sent",
@@ -47,10 +50,19 @@ class RequestFilter(filters.FilterSet):
 
 class RequestHistoryFilter(RequestFilter):
     to = filters.IsoDateTimeFilter("at", "lt", label="Before then: a time with its zone.")
+    resolution = filters.ChoiceFilter(
+        choices=[(one.value, one.value) for one in Resolution],
+        method="leave",
+        label="How long a stretch is. Left out: a minute.",
+    )
 
     class Meta:
-        model = RequestStats
+        model = RequestHistory
         fields: list[str] = []
+
+    def leave(self, rows: QuerySet[Any], _name: str, _value: str) -> QuerySet[Any]:
+        """The view has chosen them by it."""
+        return rows
 
     @classmethod
     def get_filters(cls) -> dict[str, Any]:
@@ -68,13 +80,13 @@ class RequestSerializer(serializers.ModelSerializer[RequestCurrent]):
         extra_kwargs = _HELP
 
 
-class RequestMinuteSerializer(serializers.ModelSerializer[RequestStats]):
-    """The most that was pending in one minute, and what was counted in it."""
+class RequestHistorySerializer(serializers.ModelSerializer[RequestStats]):
+    """The most that was pending in one stretch of time, and what was counted in it."""
 
     class Meta:
         model = RequestStats
         fields = ["at", *_FIGURES]
-        extra_kwargs = {**_HELP, "at": {"help_text": "When the minute began."}}
+        extra_kwargs = {**_HELP, "at": {"help_text": "When the stretch began."}}
 
 
 class RequestTotalsSerializer(serializers.Serializer[Any]):
@@ -110,13 +122,21 @@ class PendingRequestViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelVie
 
 
 class RequestHistoryViewSet(Conventional, OnlyVisible, mixins.ListModelMixin, viewsets.GenericViewSet[RequestStats]):
-    """By service instance, topic and minute, newest first."""
+    """By service instance, topic and minute, hour or day, newest first."""
 
     access = Access(Resource.PENDING_REQUESTS)
     summaries = {
-        "list": "List what requests were like, by the minute",
+        "list": "List what requests were like, by the minute, hour or day",
     }
     queryset = RequestStats.objects.all()
-    serializer_class = RequestMinuteSerializer
+    serializer_class = RequestHistorySerializer
     pagination_class = pagination.NewestMinuteFirst
     filterset_class = RequestHistoryFilter
+
+    def get_queryset(self) -> QuerySet[Any]:
+        """Where the filter is about to refuse what is asked for, minutes."""
+        if getattr(self, "swagger_fake_view", False):
+            return super().get_queryset()
+        asked = self.request.query_params.get("resolution")
+        resolution = next((one for one in Resolution if one == asked), Resolution.MINUTE)
+        return seen_by(self, request_history(resolution))

@@ -13,7 +13,7 @@ from queueapi.models import PartitionHeat, Queue, QueueSkew
 from queueapi.rest.permissions import requester_of
 from queueapi.rest.tenancy import seen_by
 from queueapi.rest.v1 import queue_figures_serializers as wire
-from queueapi.rest.v1.histories import ResolutionQuerySerializer, TimeQuerySerializer, asked_time
+from queueapi.rest.v1.histories import ResolutionQuerySerializer, asked_time
 from queueapi.rest.v1.lag_serializers import LagHistorySerializer, QueueLagSerializer
 from queueapi.selectors.heat import queue_heat
 from queueapi.selectors.histories import lag_history, processing_history
@@ -45,14 +45,14 @@ class QueueFigures(GenericAPIView[Queue]):
 
     @extend_schema(
         summary="Show what became of a queue's messages",
-        parameters=[TimeQuerySerializer],
+        parameters=[ResolutionQuerySerializer],
         responses=wire.ProcessingHistorySerializer,
     )
     @action(detail=True, pagination_class=None, filter_backends=[])
     def processing(self, request: Request, **_: Any) -> Response:
-        """By the minute: how many were handled, failed or given up, and how long attempts took."""
-        queue, asked = self.get_object(), asked_time(request, TimeQuerySerializer)
-        rows = seen_by(self, processing_history(queue))
+        """By the minute, the hour or the day: how many were handled, failed or given up, and how long attempts took."""
+        queue, asked = self.get_object(), asked_time(request, ResolutionQuerySerializer)
+        rows = seen_by(self, processing_history(queue, asked.resolution))
         return Response(dict(wire.ProcessingHistorySerializer(asked.told(rows)).data))
 
     @extend_schema(summary="Show how evenly a queue's messages are spread", responses=wire.QueueHeatSerializer)

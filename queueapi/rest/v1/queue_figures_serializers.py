@@ -16,7 +16,7 @@ class ProcessingPointSerializer(serializers.ModelSerializer[ProcessingMinute]):
             "p50_ms", "p95_ms", "p99_ms",
         ]  # fmt: skip
         extra_kwargs = {
-            "at": {"help_text": "When the minute began."},
+            "at": {"help_text": "When the stretch began."},
             "handled": {"help_text": "Messages that were done with."},
             "failed": {"help_text": "Attempts; each may have been tried again."},
             "timed_out": {"help_text": "Attempts that took too long."},
@@ -53,7 +53,9 @@ class PartitionHeatSerializer(serializers.ModelSerializer[PartitionHeat]):
 class WhatIfSpreadSerializer(serializers.Serializer[Any]):
     partitions = serializers.IntegerField()
     hash_function = serializers.CharField()
-    skew = serializers.FloatField(help_text="What it would be for the entities that were seen.")
+    skew = serializers.FloatField(
+        help_text="Of the entities that were seen. Divided by `partitions`: the fullest one's share of their messages."
+    )
     moved = serializers.FloatField(help_text="What part of the messages would go elsewhere, 0 to 1.")
 
 

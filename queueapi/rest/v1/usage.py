@@ -60,7 +60,11 @@ class UsageDaySerializer(serializers.ModelSerializer[TenantUsageDay]):
             "tenant", "tenant_name", "day", "sent", "sent_bytes", "handled", "handled_bytes", "errors", "dead_letters",
             "stored_bytes",
         ]  # fmt: skip
-        extra_kwargs = {"stored_bytes": {"help_text": "What it had stored when that was last looked at."}}
+        extra_kwargs = {
+            "stored_bytes": {
+                "help_text": "What its own queues held when that was last looked at; null where it has none."
+            }
+        }
 
 
 class UsageTotalSerializer(serializers.Serializer[Any]):
@@ -73,8 +77,12 @@ class UsageTotalSerializer(serializers.Serializer[Any]):
     handled_bytes = serializers.IntegerField(source="all_handled_bytes")
     errors = serializers.IntegerField(source="all_errors")  # type: ignore[assignment] # declared fields are kept elsewhere
     dead_letters = serializers.IntegerField(source="all_dead_letters")
-    most_stored_bytes = serializers.IntegerField(help_text="The most it had stored on one of the days.")
-    stored_byte_days = serializers.IntegerField(help_text="What it had stored on each of the days, added up.")
+    most_stored_bytes = serializers.IntegerField(
+        allow_null=True, help_text="The most that its own queues held on one of the days; null where it has none."
+    )
+    stored_byte_days = serializers.IntegerField(
+        allow_null=True, help_text="What its own queues held on each of the days, added up."
+    )
 
     def get_tenant_name(self, total: Any) -> str | None:
         names: Mapping[UUID, str] = self.context["names"]

@@ -46,7 +46,7 @@ from workers.spark.schemas import CONSUMED_SAMPLES, KINDS, SENT_SAMPLES, Kind
 from workers.spark.summaries import named_letter_topics
 from workers.spark.transforms import heat, processing, usage
 from workers.spark.transforms import samples as samples_of
-from workers.spark.transforms.buckets import percentile
+from workers.spark.transforms.buckets import percentile, percentile_of
 from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
@@ -77,6 +77,8 @@ def test_percentiles(spark: SparkSession) -> None:
         (None, None, None),
         pytest.approx((10 * 50 / 99, 10 * 95 / 99, 10.0)),
     ]
+    at_hand = [tuple(percentile_of(one, bounds, percent) for percent in (50, 95, 99)) for one in counts]
+    assert at_hand == [tuple(row.values()) for row in rows(found)]
 
 
 class TestRequests:

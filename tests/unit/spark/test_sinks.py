@@ -14,16 +14,22 @@ from queueapi.models import (
     LagHour,
     LagMinute,
     PartitionHeat,
+    ProcessingDay,
+    ProcessingHour,
     ProcessingMinute,
     Queue,
     QueueSkew,
     RequestCurrent,
+    RequestDay,
+    RequestHour,
     RequestStats,
     Tenant,
     TenantUsageDay,
 )
+from queuecore.metrics import PROCESSING_BOUNDS_MS
 from workers.spark import sinks
-from workers.spark.sinks import Added, Newest, NewestOfAll, Row, Whole
+from workers.spark.sinks import Added, Newest, NewestOfAll, RolledUp, Row, Whole
+from workers.spark.transforms.buckets import percentile_of
 
 pytestmark = pytest.mark.django_db
 
@@ -93,8 +99,8 @@ def test_a_minute_is_replaced_by_what_is_made_of_all_of_it(queue: Queue) -> None
         "produced": 9,
         "samples": 3,
     }
-    sinks.LAG_MINUTES.write([minute])
-    sinks.LAG_MINUTES.write([minute | {"produced": 12, "samples": 4}])
+    sinks.LAG_HISTORY.write([minute])
+    sinks.LAG_HISTORY.write([minute | {"produced": 12, "samples": 4}])
     assert list(LagMinute.objects.values_list("produced", "samples", "lag_seconds")) == [(12, 4, None)]
 
 
@@ -126,22 +132,82 @@ def test_a_minute_whose_neighbours_are_gone_leaves_its_hour_as_it_is(queue: Queu
     LagHour.objects.create(queue=queue, at=long_ago, lag_messages=1, produced=600)
     sinks.LAG_HISTORY.write([minute(queue, long_ago)])
     assert list(LagHour.objects.values_list("produced", flat=True)) == [600]
-    sinks.LAG_HISTORY.whole().write([minute(queue, long_ago)])
+    sinks.LAG_HISTORY.renew([minute(queue, long_ago)], long_ago.date())
     assert list(LagHour.objects.values_list("produced", flat=True)) == [10]
 
 
-def test_processing_keeps_its_buckets(queue: Queue) -> None:
-    sinks.PROCESSING_MINUTES.write([{"queue_id": str(queue.id), "at": NOON, "handled": 7, "buckets": [1, 6]}])
-    assert list(ProcessingMinute.objects.values_list("handled", "buckets")) == [(7, [1, 6])]
+def today_at(**when: int) -> datetime:
+    return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(**when)
+
+
+def processed(queue: Queue, at: datetime, buckets: list[int], **changes: Any) -> Row:
+    """With percentiles that no others are made of."""
+    told = {"handled": 10, "failed": 1, "p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0, "buckets": buckets}
+    return {"queue_id": str(queue.id), "at": at} | told | changes
+
+
+def test_percentiles_of_hours_and_days_are_those_of_all_attempts(queue: Queue) -> None:
+    """A quiet minute of slow packs beside a busy one of quick packs: no average of both says how the hour was."""
+    quick, slow, later = counted(**{"1": 900}), counted(**{"9": 100}), counted(**{"3": 50})
+    sinks.PROCESSING_HISTORY.write(
+        [
+            processed(queue, today_at(), quick),
+            processed(queue, today_at(minutes=59), slow),
+            processed(queue, today_at(hours=1), later, handled=5),
+            processed(queue, today_at(hours=1, minutes=1), [1, 2], p50_ms=None),
+        ]
+    )
+    hours, [day] = list(ProcessingHour.objects.all()), ProcessingDay.objects.all()
+    assert [(row.at, row.handled, row.failed) for row in (*hours, day)] == [
+        (today_at(), 20, 2),
+        (today_at(hours=1), 15, 2),
+        (today_at(), 35, 4),
+    ]
+    together = [counted(**{"1": 900, "9": 100}), later, counted(**{"1": 900, "3": 50, "9": 100})]
+    for row, buckets in zip((*hours, day), together, strict=True):
+        assert row.buckets == buckets
+        of_all = tuple(percentile_of(buckets, PROCESSING_BOUNDS_MS, one) for one in (50, 95, 99))
+        assert (row.p50_ms, row.p95_ms, row.p99_ms) == of_all
+
+
+def counted(**buckets: int) -> list[int]:
+    """By the number of the bucket."""
+    return [buckets.get(str(number), 0) for number in range(len(PROCESSING_BOUNDS_MS) + 1)]
+
+
+def test_a_minute_that_is_made_anew_is_once_in_its_hour_and_day(queue: Queue) -> None:
+    for handled in (10, 10, 30):
+        sinks.PROCESSING_HISTORY.write([processed(queue, today_at(minutes=5), counted(), handled=handled)])
+    rows = [model.objects.get() for model in (ProcessingMinute, ProcessingHour, ProcessingDay)]
+    assert [(row.handled, row.p50_ms) for row in rows] == [(30, 1.0), (30, None), (30, None)]
 
 
 def test_requests_are_by_service_and_topic() -> None:
     row = {"service_id": "transport-1", "request_topic": "t.requests", "pending": 4, "lag_buckets": [1, 2]}
     sinks.REQUEST_CURRENT.write([row | {"as_of": NOON}, row | {"service_id": "transport-2", "as_of": NOON}])
-    sinks.REQUEST_MINUTES.write([row | {"at": NOON}])
-    sinks.REQUEST_MINUTES.write([row | {"at": NOON, "pending": 9}])
+    sinks.REQUEST_HISTORY.write([row | {"at": NOON}])
+    sinks.REQUEST_HISTORY.write([row | {"at": NOON, "pending": 9}])
     assert RequestCurrent.objects.count() == 2
     assert list(RequestStats.objects.values_list("pending", "lag_buckets")) == [(9, [1, 2])]
+
+
+def test_hours_and_days_of_requests_have_the_most_that_was_pending() -> None:
+    def asked(at: datetime, topic: str, pending: int, **changes: Any) -> Row:
+        named = {"service_id": "core-1", "request_topic": topic, "at": at, "pending": pending}
+        return named | {"sent": 10, "timed_out": 1, "lag_buckets": [0, 4] + [0] * 14} | changes
+
+    sinks.REQUEST_HISTORY.write([asked(today_at(), "a", 70), asked(today_at(), "b", 1)])
+    sinks.REQUEST_HISTORY.write([asked(today_at(minutes=1), "a", 5), asked(today_at(hours=2), "a", 9)])
+    columns = ("request_topic", "at", "pending", "sent", "timed_out", "lag_p50_ms")
+    assert list(RequestHour.objects.values_list(*columns)) == [
+        ("a", today_at(), 70, 20, 2, 1.5),
+        ("a", today_at(hours=2), 9, 10, 1, 1.5),
+        ("b", today_at(), 1, 10, 1, 1.5),
+    ]
+    assert list(RequestDay.objects.values_list(*columns)) == [
+        ("a", today_at(), 70, 30, 3, 1.5),
+        ("b", today_at(), 1, 10, 1, 1.5),
+    ]
 
 
 def test_heat_and_skew_are_the_newest(queue: Queue) -> None:
@@ -192,13 +258,54 @@ def test_usage_is_added_up_and_leaves_alone_what_others_write() -> None:
 
 
 def test_what_is_added_up_is_replaced_where_it_is_made_of_everything() -> None:
-    row = {"tenant_id": str(uuid4()), "day": date(2026, 1, 2), "sent": 3}
-    sinks.TENANT_USAGE.write([row])
-    sinks.TENANT_USAGE.whole().write([row | {"sent": 4}])
-    assert TenantUsageDay.objects.get().sent == 4
+    """Of a tenant of which no event tells any more there is only what it has stored."""
+    right, wrong, storing = (str(uuid4()) for _ in range(3))
+    day, day_after = date(2026, 1, 2), date(2026, 1, 3)
+    rows = [{"tenant_id": tenant, "day": day, "sent": 3, "sent_bytes": 30} for tenant in (right, wrong, storing)]
+    sinks.TENANT_USAGE.write([*rows, rows[1] | {"day": day_after}])
+    TenantUsageDay.objects.filter(tenant_id__in=(right, storing), day=day).update(stored_bytes=500)
+    sinks.TENANT_USAGE.renew([rows[0] | {"sent": 4}], day)
+    found = TenantUsageDay.objects.values_list("tenant_id", "day", "sent", "sent_bytes", "stored_bytes")
+    assert {(str(tenant), *told) for tenant, *told in found} == {
+        (right, day, 4, 30, 500),
+        (storing, day, 0, 0, 500),
+        (wrong, day_after, 3, 30, None),
+    }
 
 
-@pytest.mark.parametrize("sink", [one for one in vars(sinks).values() if isinstance(one, KEYED)])
+def test_letters_of_an_error_that_there_is_no_more_go(queue: Queue) -> None:
+    midnight = datetime(2026, 1, 2, tzinfo=UTC)
+    hours = [midnight + timedelta(hours=hour) for hour in (-1, 0, 23, 24)]
+    row = {"queue_id": str(queue.id), "letters": 3}
+    sinks.LETTER_TREND.write([row | {"fingerprint": "wrong", "at": at} for at in hours])
+    sinks.LETTER_TREND.renew([row | {"fingerprint": "right", "at": midnight}], midnight.date())
+    found = list(DeadLetterTrend.objects.order_by("at").values_list("fingerprint", "at"))
+    assert found == [("wrong", hours[0]), ("right", midnight), ("wrong", hours[3])]
+
+
+def test_a_day_made_anew_has_what_was_made_alone(queue: Queue) -> None:
+    other = Queue.objects.create(tenant=queue.tenant, name="Other", topic="tb_other", handler="count")
+    day, day_after = today_at(), today_at(days=1)
+    minutes = [today_at(minutes=number) for number in (-1, 0, 1439, 1440)]
+    sinks.LAG_HISTORY.write([minute(each, at) for each in (queue, other) for at in minutes])
+    sinks.LAG_HISTORY.renew([minute(queue, day, produced=70)], day.date())
+    for model, found in (
+        (LagMinute, [(minutes[0], 10), (day, 70), (day_after, 10)]),
+        (LagHour, [(today_at(hours=-1), 10), (day, 70), (day_after, 10)]),
+        (LagDay, [(today_at(days=-1), 10), (day, 70), (day_after, 10)]),
+    ):
+        assert list(model.objects.filter(queue=queue).values_list("at", "produced")) == found
+        assert set(model.objects.filter(queue=other).values_list("at", flat=True)) == {found[0][0], found[2][0]}
+
+
+ROLLED_UP = [one for one in vars(sinks).values() if isinstance(one, RolledUp)]
+EVERY = [
+    *(one for one in vars(sinks).values() if isinstance(one, KEYED)),
+    *(table for one in ROLLED_UP for table in (one.minutes, one.hours, one.days)),
+]
+
+
+@pytest.mark.parametrize("sink", EVERY)
 def test_a_sink_s_key_is_unique_in_its_table(sink: Whole | Added | Newest | NewestOfAll) -> None:
     keys = {tuple(constraint.fields) for constraint in sink.model._meta.constraints if hasattr(constraint, "fields")}
     keys |= {(field.name,) for field in sink.model._meta.fields if field.unique}
@@ -206,4 +313,4 @@ def test_a_sink_s_key_is_unique_in_its_table(sink: Whole | Added | Newest | Newe
 
 
 def test_no_rows_are_nothing() -> None:
-    assert sinks.TENANT_USAGE.write([]) == sinks.LAG_CURRENT.write([]) == sinks.LAG_HOURS.write([]) == 0
+    assert sinks.TENANT_USAGE.write([]) == sinks.LAG_CURRENT.write([]) == sinks.LAG_HISTORY.write([]) == 0

@@ -1,6 +1,8 @@
 """Percentiles of counts by buckets: each bucket has an upper bound, and the last has none."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from operator import add
 from typing import Final
 
@@ -35,6 +37,20 @@ def percentile(buckets: Column, bounds: Sequence[float], percent: float) -> Colu
     low, high = f.get(_array([0.0, *bounds]), index), f.get(_array(bounds), index)
     inside = low + (high - low) * (wanted - before) / f.get(buckets, index)
     return f.when(wanted > 0, f.coalesce(inside, f.lit(float(bounds[-1]))))
+
+
+def percentile_of(buckets: Sequence[int], bounds: Sequence[float], percent: float) -> float | None:
+    """The same of counts that are at hand."""
+    counted_up_to = list(accumulate(buckets))
+    wanted = counted_up_to[-1] * (percent / 100)
+    if not wanted:
+        return None
+    index = bisect_left(counted_up_to, wanted)
+    if index == len(bounds):
+        return float(bounds[-1])
+    before = counted_up_to[index - 1] if index else 0
+    low, high = [0.0, *bounds][index], bounds[index]
+    return low + (high - low) * (wanted - before) / buckets[index]
 
 
 def _array(bounds: Sequence[float]) -> Column:

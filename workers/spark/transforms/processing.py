@@ -26,7 +26,7 @@ from workers.spark.transforms.samples import (
     summed,
 )
 
-_COUNTS: Final = (
+COUNTS: Final = (
     "polled",
     "polled_bytes",
     "handled",
@@ -44,10 +44,10 @@ _MINUTES: Final = pa.schema(
         ("queue_id", pa.string()),
         ("at", AT),
         ("is_new", pa.bool_()),
-        *((name, pa.int64()) for name in (*_COUNTS, *_BUCKETS)),
+        *((name, pa.int64()) for name in (*COUNTS, *_BUCKETS)),
     ]
 )
-_MINUTES_HOW: Final = {"is_new": "max", **dict.fromkeys((*_COUNTS, *_BUCKETS), "sum")}
+_MINUTES_HOW: Final = {"is_new": "max", **dict.fromkeys((*COUNTS, *_BUCKETS), "sum")}
 _LETTERS: Final = pa.schema(
     [("queue_id", pa.string()), ("fingerprint", pa.string()), ("at", AT), ("letters", pa.int64())]
 )
@@ -59,7 +59,7 @@ def processing_minutes(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
     counted = map_parts(parts, partial(_count_minutes, consumed), _MINUTES)
     minutes = counted.groupBy("queue_id", "at").agg(
         f.max("is_new").alias("is_new"),
-        *(f.sum(name).alias(name) for name in _COUNTS),
+        *(f.sum(name).alias(name) for name in COUNTS),
         added(map(f.col, _BUCKETS)).alias("buckets"),
     )
     buckets = f.col("buckets")
@@ -75,12 +75,12 @@ def letter_trend(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
 
 
 def _count_minutes(files: SampleFiles, parts: set[int]) -> Iterator[pa.RecordBatch]:
-    pieces = read_once(files, CONSUMED_SAMPLES, (*_COUNTS, *_HISTOGRAM), parts)
+    pieces = read_once(files, CONSUMED_SAMPLES, (*COUNTS, *_HISTOGRAM), parts)
     return summed(map(_minutes, pieces), _MINUTES, ("queue_id", "at"), **_MINUTES_HOW)
 
 
 def _minutes(rows: pa.Table) -> pa.Table:
-    named = {name: rows[name] for name in ("queue_id", "is_new", *_COUNTS)}
+    named = {name: rows[name] for name in ("queue_id", "is_new", *COUNTS)}
     table = pa.table({**named, "at": since(rows, MINUTE_US), **_bucket_columns(rows)})
     return grouped(table, ("queue_id", "at"), **_MINUTES_HOW)
 

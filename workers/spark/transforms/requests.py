@@ -9,9 +9,9 @@ from queuecore.requests import LAG_BOUNDS_MS
 from workers.spark.transforms.buckets import PERCENTILES, percentile, summed
 from workers.spark.transforms.minutes import together, touched
 
-_KEY: Final = ("service_id", "request_topic")
-_LEVELS: Final = ("pending", "pending_limit", "pending_memory_bytes", "oldest_pending_ms")
-_COUNTS: Final = (
+KEY: Final = ("service_id", "request_topic")
+LEVELS: Final = ("pending", "pending_limit", "pending_memory_bytes", "oldest_pending_ms")
+COUNTS: Final = (
     "sent",
     "answered",
     "failed",
@@ -28,21 +28,21 @@ _CURRENT_US: Final = 60_000_000
 def request_current(samples: DataFrame, window: DataFrame) -> DataFrame:
     """Where each instance of which the batch has samples stands with each topic, at its newest one: rows of
     `RequestCurrent`. What is pending is of then; what is counted, of the minute before."""
-    of_one = Window.partitionBy(*_KEY)
+    of_one = Window.partitionBy(*KEY)
     known = together(samples, window).withColumns(
         {"newest_at": f.max("at").over(of_one), "has_new": f.max("is_new").over(of_one)}
     )
     lately = known.where(f.col("has_new") & (f.unix_micros("newest_at") - f.unix_micros("at") < _CURRENT_US))
-    levels = (f.max_by(name, "at").alias(name) for name in _LEVELS)
-    return _with_percentiles(lately.groupBy(*_KEY).agg(f.max("at").alias("as_of"), *levels, *_counted()))
+    levels = (f.max_by(name, "at").alias(name) for name in LEVELS)
+    return _with_percentiles(lately.groupBy(*KEY).agg(f.max("at").alias("as_of"), *levels, *_counted()))
 
 
 def request_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
     """The minutes of which the batch has samples, each made anew from window and batch, with the most that was pending:
     rows of `RequestStats`."""
     known = together(samples, window)
-    levels = (f.max(name).alias(name) for name in _LEVELS)
-    minutes = known.groupBy(*_KEY, f.date_trunc("minute", "at").alias("at")).agg(
+    levels = (f.max(name).alias(name) for name in LEVELS)
+    minutes = known.groupBy(*KEY, f.date_trunc("minute", "at").alias("at")).agg(
         f.max("is_new").alias("is_new"), *levels, *_counted()
     )
     return _with_percentiles(touched(minutes))
@@ -50,7 +50,7 @@ def request_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
 
 def _counted() -> list[Column]:
     buckets = summed("lag_buckets", "lag_bounds_ms", LAG_BOUNDS_MS).alias("lag_buckets")
-    return [*(f.sum(name).alias(name) for name in _COUNTS), buckets]
+    return [*(f.sum(name).alias(name) for name in COUNTS), buckets]
 
 
 def _with_percentiles(rows: DataFrame) -> DataFrame:
