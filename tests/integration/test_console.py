@@ -258,6 +258,7 @@ def test_pages_bring_no_inline_script_or_style_and_nothing_from_elsewhere(admin_
 
     policy = dict(part.strip().split(" ", 1) for part in response.headers["Content-Security-Policy"].split(";"))
     assert policy.get("script-src", policy["default-src"]) == "'self'"
+    assert policy["style-src"] == "'self'"
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|https?://", page)
     for path in re.findall(r'(?:src|href)="/static/([^"]+)"', page):
         assert finders.find(path), path
