@@ -15,6 +15,13 @@ from workers.spark.schemas import Kind
 # Sums of many such numbers still fit into a table's column.
 LARGEST: Final = 1 << 48
 
+# The columns with bounds, and those that are counted by these.
+_HISTOGRAMS: Final = (
+    ("lag_bounds_ms", "lag_buckets"),
+    ("lag_bounds_ms", "age_buckets"),
+    ("processing_bounds_ms", "processing_buckets"),
+)
+
 Problem = tuple[str, pa.Array]
 
 
@@ -27,7 +34,7 @@ def problems(kind: Kind, table: pa.Table) -> Iterator[Problem]:
             yield from _list_problems(column, values)
         else:
             yield from _problems(column.name, column.type, values)
-    for bounds, buckets in (("lag_bounds_ms", "lag_buckets"), ("processing_bounds_ms", "processing_buckets")):
+    for bounds, buckets in _HISTOGRAMS:
         if bounds in table.column_names:
             yield from _histogram_problems(buckets, table[bounds], table[buckets])
 
