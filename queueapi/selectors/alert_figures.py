@@ -133,7 +133,7 @@ class _Reading:
         """By topic. Of an instance that is silent while others are heard of, nobody asks any more."""
         by_topic: dict[str, list[RequestCurrent]] = {}
         newest = self.freshness.as_of
-        for row in RequestCurrent.objects.defer("lag_buckets"):
+        for row in RequestCurrent.objects.defer("lag_buckets", "age_buckets"):
             if newest is None or newest - row.as_of <= STALE_AFTER:
                 by_topic.setdefault(row.request_topic, []).append(row)
         return by_topic
