@@ -14,7 +14,7 @@ _POLICY: Final = (
     "default-src 'self'; img-src 'self' data:; style-src 'self'; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'self'; object-src 'none'"
 )
-# Swagger's page brings a style in its head, and Swagger writes some into what it draws.
+# The page of drf-spectacular has a style in its head.
 _POLICY_OF_SWAGGER: Final = _POLICY.replace("style-src 'self'", "style-src 'self' 'unsafe-inline'")
 
 # When somebody was last seen, in seconds; written once a minute at most.
