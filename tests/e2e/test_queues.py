@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from queuecore.testing.waiting import wait_until
 from tests.system import RunningSystem
 
 SECONDS = 1000
@@ -83,9 +84,10 @@ def drag(page: Page, plot: Locator, begin: float, end: float) -> None:
 
 def test_a_time_is_chosen_by_dragging_over_a_chart(page: Page, demo: RunningSystem) -> None:
     queue = next(one["id"] for one in demo.get_all("queues") if one["name"] == "Core")
+    wait_until(lambda: demo.request("GET", f"queues/{queue}/lag/history")["results"], FIRST_LAG_MS / SECONDS)
     page.goto(f"/queues/{queue}/?range=24h")
     plot = page.locator(".plot svg").first
-    expect(plot).to_be_visible(timeout=FIRST_LAG_MS)
+    expect(plot).to_be_visible()
     begin, end = (shown_time(page, name) for name in ("from", "to"))
 
     drag(page, plot, 0.25, 0.75)
