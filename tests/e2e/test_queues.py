@@ -84,7 +84,7 @@ def drag(page: Page, plot: Locator, begin: float, end: float) -> None:
 
 def test_a_time_is_chosen_by_dragging_over_a_chart(page: Page, demo: RunningSystem) -> None:
     queue = next(one["id"] for one in demo.get_all("queues") if one["name"] == "Core")
-    wait_until(lambda: demo.request("GET", f"queues/{queue}/lag/history")["results"], FIRST_LAG_MS / SECONDS)
+    wait_until(lambda: demo.request("GET", f"queues/{queue}/lag/history")["points"], FIRST_LAG_MS / SECONDS)
     page.goto(f"/queues/{queue}/?range=24h")
     plot = page.locator(".plot svg").first
     expect(plot).to_be_visible()
