@@ -6,10 +6,11 @@ from typing import Any, Final
 from django import forms
 from rest_framework.exceptions import ValidationError as BadCursor
 
+from console.fields import TenantField
 from console.filters import time_input
 from queueapi.models import Queue
 from queueapi.rest.v1.message_serializers import places_in
-from queueapi.selectors.message_scans import MessageQuery
+from queueapi.selectors.message_scans import MAX_TEXT, MessageQuery
 from queueapi.selectors.message_shapes import PayloadForm
 
 _FAR: Final = 2**63 - 2
@@ -25,6 +26,16 @@ _FORMS: Final = {
 
 
 class MessageForm(forms.Form):
+    text = forms.CharField(
+        required=False,
+        max_length=MAX_TEXT,
+        widget=forms.TextInput(
+            attrs={"type": "search", "placeholder": "In key, headers, payload", "autocomplete": "off"}
+        ),
+    )
+    tenant = TenantField(
+        widget=forms.TextInput(attrs={"placeholder": "Any tenant", "autocomplete": "off", "spellcheck": "false"})
+    )
     partition = forms.TypedChoiceField(required=False, coerce=int, empty_value=None)
     offset = forms.IntegerField(
         required=False, min_value=0, max_value=_FAR, widget=forms.NumberInput(attrs={"placeholder": "From here"})
@@ -82,6 +93,8 @@ class MessageForm(forms.Form):
             from_ms=_millis(asked["since"]),
             to_ms=_millis(asked["until"]),
             entity=asked["entity"],
+            tenant=getattr(asked["tenant"], "pk", None),
+            text=asked["text"],
             places=asked["places"],
         )
 

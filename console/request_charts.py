@@ -14,12 +14,11 @@ from queueapi.selectors.pending_requests import all_requests
 from queuecore.requests import LAG_BOUNDS_MS
 
 _MINUTE: Final = timedelta(minutes=1)
-_AGES_MS: Final = (100, 500, 1_000, 5_000, 10_000, 30_000, 60_000)
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerBar:
-    """So many answers took up to `label`; `share` is of the longest bar, 0 to 1."""
+class TimeBar:
+    """So many took up to `label`; `share` is of the longest bar, 0 to 1."""
 
     label: str
     count: int
@@ -27,8 +26,9 @@ class AnswerBar:
     is_beyond: bool
 
 
-def answer_bars(counts: Sequence[int], limits: RequestLimits) -> list[AnswerBar]:
-    """From the shortest time that any answer took to the longest. Beyond: longer than the limit."""
+def time_bars(counts: Sequence[int], limits: RequestLimits) -> list[TimeBar]:
+    """Of counts by `LAG_BOUNDS_MS`, from the shortest time that any took to the longest. Beyond: longer than the
+    limit."""
     bounds = [
         *(f"up to {as_milliseconds(bound)}" for bound in LAG_BOUNDS_MS),
         f"over {as_milliseconds(LAG_BOUNDS_MS[-1])}",
@@ -39,49 +39,9 @@ def answer_bars(counts: Sequence[int], limits: RequestLimits) -> list[AnswerBar]
         return []
     most = max(counts)
     return [
-        AnswerBar(bounds[index], counts[index], counts[index] / most, least[index] >= limits.lag_ms)
+        TimeBar(bounds[index], counts[index], counts[index] / most, least[index] >= limits.lag_ms)
         for index in range(some[0], some[-1] + 1)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class AgeBar:
-    """Of so many services and topics the oldest request has waited so long; `pending` wait there in all."""
-
-    label: str
-    count: int
-    pending: int
-    share: float
-    is_beyond: bool
-
-
-def age_bars(ages: Sequence[tuple[int, int]], limits: RequestLimits) -> list[AgeBar]:
-    """By how long the oldest request waits, from the shortest time to the longest that any does."""
-    if not ages:
-        return []
-    bounds = [0, *_AGES_MS]
-    places = [sum(age >= bound for bound in _AGES_MS) for age, _ in ages]
-    counts = [places.count(index) for index in range(len(bounds))]
-    pending = [
-        sum(waits for place, (_, waits) in zip(places, ages, strict=True) if place == index)
-        for index in range(len(bounds))
-    ]
-    return [
-        AgeBar(
-            _age_label(index),
-            counts[index],
-            pending[index],
-            counts[index] / max(counts),
-            bounds[index] >= limits.lag_ms,
-        )
-        for index in range(min(places), max(places) + 1)
-    ]
-
-
-def _age_label(index: int) -> str:
-    if index == len(_AGES_MS):
-        return f"{as_milliseconds(_AGES_MS[-1])} and more"
-    return f"under {as_milliseconds(_AGES_MS[index])}"
 
 
 def request_charts(asked: ChartRange, limits: RequestLimits, now: datetime) -> list[Chart]:

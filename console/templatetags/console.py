@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 from django import template
@@ -22,6 +23,10 @@ register = template.Library()
 
 NOTHING = "\N{EN DASH}"
 _SHARES = ("poll", "process", "back_pressure", "commit")
+_BUDGET = (
+    '<svg class="budget" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{}"><title>{}</title>'
+    "{}</svg>"
+)
 PREVIEW_CHARACTERS = 120
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
@@ -235,8 +240,14 @@ def budget_bar(standing: ConsumerStanding) -> SafeString:
     """A second of a consumer's time as one bar, with the figures on hover."""
     shares = [(name, standing.budget.get(name, 0.0)) for name in _SHARES]
     told = ", ".join(f"{words(name)} {percent(share)}" for name, share in shares)
-    parts = format_html_join("", '<i class="share-{}" style="flex-grow:{}"></i>', ((n, f"{s:.4f}") for n, s in shares))
-    return format_html('<span class="budget" role="img" title="{}" aria-label="{}">{}</span>', told, told, parts)
+    whole = max(1.0, sum(share for _, share in shares))
+    ends = accumulate(share for _, share in shares)
+    places = (
+        (name, f"{100 * (end - share) / whole:.1f}", f"{100 * share / whole:.1f}")
+        for (name, share), end in zip(shares, ends, strict=True)
+    )
+    parts = format_html_join("", '<rect class="share-{}" x="{}" width="{}" height="8"/>', places)
+    return format_html(_BUDGET, told, told, parts)
 
 
 @register.simple_tag

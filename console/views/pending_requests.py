@@ -10,11 +10,11 @@ from console.chart_ranges import asked_range
 from console.filters import search_box
 from console.lists import Sort
 from console.live_lists import LiveListPage
-from console.request_charts import age_bars, answer_bars, request_charts
+from console.request_charts import request_charts, time_bars
 from console.request_limits import request_limits
 from queueapi.models import RequestCurrent
 from queueapi.selectors.freshness import pipeline_freshness
-from queueapi.selectors.pending_requests import answer_times, request_totals, waiting_ages
+from queueapi.selectors.pending_requests import request_times, request_totals
 
 
 class RequestFilter(django_filters.FilterSet):
@@ -46,18 +46,19 @@ class PendingRequestList(LiveListPage):
     }
 
     def all_rows(self) -> QuerySet[Any]:
-        return RequestCurrent.objects.defer("lag_buckets")
+        return RequestCurrent.objects.defer("lag_buckets", "age_buckets")
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         limits, totals = request_limits(), request_totals()
-        now = timezone.now()
+        now, times = timezone.now(), request_times(totals.as_of)
         asked = asked_range(self.request.GET.dict(), now)
         return super().get_context_data(
             **kwargs,
             limits=limits,
             totals=totals,
-            bars=answer_bars(answer_times(totals.as_of), limits),
-            ages=age_bars(waiting_ages(totals.as_of), limits),
+            bars=time_bars(times.answers, limits),
+            ages=time_bars(times.ages, limits),
+            untold=times.untold,
             asked=asked,
             charts=request_charts(asked, limits, now),
             freshness=pipeline_freshness(),

@@ -29,15 +29,15 @@ def show_messages(request: HttpRequest, pk: UUID) -> HttpResponse:
     if request.method == "POST":
         form = PublishForm(queue, request.POST)
         return _publish(request, queue, form) or _page(request, queue, form)
-    before = {name: request.GET[name] for name in ("tenant", "published") if name in request.GET}
-    initial = {"tenant": before.get("tenant", queue.tenant_id)}
-    if "published" in before:
-        initial["entity"] = before["published"]
+    initial: dict[str, Any] = {"tenant": request.GET.get("published_for", queue.tenant_id)}
+    if "published" in request.GET:
+        initial["entity"] = request.GET["published"]
     return _page(request, queue, PublishForm(queue, initial=initial))
 
 
 def _page(request: HttpRequest, queue: Queue, publish_form: PublishForm) -> HttpResponse:
-    asked = MessageForm(queue, {} if request.method == "POST" else request.GET)
+    # Both forms of the page have a tenant and an entity.
+    asked = MessageForm(queue, {} if request.method == "POST" else request.GET, auto_id="asked_%s")
     context = {"queue": queue, "tab": "messages", "form": publish_form, "asked": asked}
     return render(request, "queues/messages.html", {**context, **_found(request, queue, asked)})
 
@@ -71,5 +71,5 @@ def _publish(request: HttpRequest, queue: Queue, form: PublishForm) -> HttpRespo
         return None
     where = f"topic {stored.topic}, partition {stored.partition}, offset {stored.offset:,}"
     messages.success(request, f"Published: stored in {where}.")
-    again = urlencode({"tenant": tenant.pk, "published": entity})
+    again = urlencode({"published_for": tenant.pk, "published": entity})
     return redirect(f"{reverse('queue_messages', args=[queue.pk])}?{again}#publish")

@@ -38,8 +38,12 @@ class RequestFigures(models.Model):
 
 
 class RequestCurrent(RequestFigures):
-    """As of the newest sample: what is pending then; the counts are of the minute before."""
+    """As of the newest sample: what is pending then; the counts are of the minute before.
 
+    age_buckets     of those that are pending, how many wait up to each of these bounds; empty where nobody told
+    """
+
+    age_buckets = models.JSONField(default=list)
     as_of = models.DateTimeField()
 
     class Meta:

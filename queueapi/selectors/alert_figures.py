@@ -135,7 +135,7 @@ class _Reading:
         by_topic: dict[str, list[RequestCurrent]] = {}
         as_of = self.freshness.as_of
         newest = None if as_of is None else min(as_of, self.now)
-        for row in RequestCurrent.objects.defer("lag_buckets"):
+        for row in RequestCurrent.objects.defer("lag_buckets", "age_buckets"):
             if newest is None or newest - row.as_of <= STALE_AFTER:
                 by_topic.setdefault(row.request_topic, []).append(row)
         return by_topic

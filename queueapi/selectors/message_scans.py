@@ -14,8 +14,11 @@ from queueapi import runtime
 from queueapi.addressing import addresses
 from queueapi.errors import InvalidInput
 from queueapi.models import Queue
+from queueapi.selectors.message_texts import TextSearch
+from queueapi.selectors.message_types import form_of_queue
 from queueapi.selectors.partition_walks import (
     DEFAULT_LIMITS,
+    FIRST_LOOK,
     Budget,
     Reach,
     ScanLimits,
@@ -33,6 +36,7 @@ from queuecore.providers.base import QueueAdmin
 from queuecore.topics import ProviderPartition
 
 MAX_FOUND: Final = 500
+MAX_TEXT: Final = 200
 # More would each need a look before the first message is known.
 MAX_PARTITIONS: Final = 32
 
@@ -44,6 +48,7 @@ class MessageQuery:
     offset     the first to look at; of one partition
     from_ms    stored then or later
     to_ms      stored before then
+    text       in the key, the headers or the payload, in any case
     places     by partition, where an earlier scan ended; None: it was through with that one
     """
 
@@ -55,6 +60,7 @@ class MessageQuery:
     to_ms: int | None = None
     entity: UUID | None = None
     tenant: UUID | None = None
+    text: str = ""
     places: Mapping[int, int | None] | None = None
 
 
@@ -78,11 +84,11 @@ def scan_messages(
 ) -> Scan:
     """InvalidInput for what cannot be asked of this queue."""
     reaches = _reaches(runtime.provider().admin(), queue, query)
+    search = TextSearch(query.text, form_of_queue(queue)) if query.text else None
     budget = Budget(limits, clock)
     with closing(runtime.provider().reader()) as reader:
-        found, scanned, stopped_by = _gather(
-            walk_together(reader, reaches, budget, newest_first=query.newest_first), query
-        )
+        walk = walk_together(reader, reaches, budget, newest_first=query.newest_first)
+        found, scanned, stopped_by = _gather(walk, query, search, budget)
     for reach in reaches:
         if reach.next is not None and (reach.next <= reach.low if query.newest_first else reach.next >= reach.high):
             reach.next = None
@@ -175,7 +181,7 @@ def _reach(
 
 
 def _gather(
-    records: Iterator[tuple[Reach, Record]], query: MessageQuery
+    records: Iterator[tuple[Reach, Record]], query: MessageQuery, search: TextSearch | None, budget: Budget
 ) -> tuple[list[tuple[int, Record]], int, StoppedBy | None]:
     found: list[tuple[int, Record]] = []
     scanned = 0
@@ -183,10 +189,13 @@ def _gather(
         for reach, record in records:
             scanned += 1
             reach.next = record.offset + (not query.newest_first)
-            if matches(record, query):
+            if matches(record, query) and (search is None or search.finds(record)):
                 found.append((reach.partition, record))
                 if len(found) >= query.limit:
                     return found, scanned, "limit"
+            # To look for a text may take longer than to read the records.
+            if search is not None and scanned >= FIRST_LOOK and budget.is_late:
+                return found, scanned, "time"
     except Spent as spent:
         return found, scanned, spent.by
     return found, scanned, None

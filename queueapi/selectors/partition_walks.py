@@ -11,7 +11,8 @@ from queuecore.messages import Record
 from queuecore.providers.base import QueueReader
 from queuecore.topics import ProviderPartition
 
-_FIRST_LOOK: Final = 32
+# Of all partitions together.
+FIRST_LOOK: Final = 32
 _READ_BYTES: Final = 1024 * 1024
 _READ_RECORDS: Final = 500
 
@@ -66,8 +67,12 @@ class Budget:
             raise Spent("records")
         if self.size_bytes >= self.limits.size_bytes:
             raise Spent("bytes")
-        if self.clock.monotonic() >= self.deadline:
+        if self.is_late:
             raise Spent("time")
+
+    @property
+    def is_late(self) -> bool:
+        return self.clock.monotonic() >= self.deadline
 
     def count(self, records: Sequence[Record]) -> int:
         """How many to read at once after these: about as many bytes each time, and no more than are left."""
@@ -84,7 +89,7 @@ def walk_together(
     """What the partitions hold between `low` and `high`, in the order of time as far as each keeps it. Spent where the
     budget is. A reach that was gone through has no `next` any more; the others' are their reader's to set."""
     walk = _walk_back if newest_first else _walk_on
-    first = min(16, max(1, _FIRST_LOOK // max(1, len(reaches))))
+    first = min(16, max(1, FIRST_LOOK // max(1, len(reaches))))
     walks = [walk(reader, reach, first, budget) for reach in reaches]
     return heapq.merge(*walks, key=lambda found: found[1].timestamp_ms, reverse=newest_first)
 

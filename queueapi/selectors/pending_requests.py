@@ -1,6 +1,6 @@
 """Requests of all service instances together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -57,21 +57,34 @@ def request_totals_as_of(as_of: datetime | None) -> RequestTotals:
     return RequestTotals(found["services"], counts, found["oldest"], found["slowest"], found["newest"])
 
 
-def answer_times(as_of: datetime | None) -> list[int]:
-    """How many answers of the minute before took up to each bound of `queuecore.requests.LAG_BOUNDS_MS`, and longer."""
-    counts = [0] * (len(LAG_BOUNDS_MS) + 1)
+@dataclass(frozen=True, slots=True)
+class RequestTimes:
+    """By the bounds of `queuecore.requests.LAG_BOUNDS_MS`, up to each and longer.
+
+    answers   how many answers of the minute before took so long
+    ages      how many of those that are pending wait so long
+    untold    how many are pending of which nobody tells how long
+    """
+
+    answers: list[int]
+    ages: list[int]
+    untold: int
+
+
+def request_times(as_of: datetime | None) -> RequestTimes:
+    """Of all services together."""
     rows = RequestCurrent.objects.filter(as_of__gte=as_of - STALE_AFTER) if as_of else RequestCurrent.objects.none()
-    for buckets in rows.values_list("lag_buckets", flat=True):
+    found = list(rows.order_by().values_list("lag_buckets", "age_buckets", "pending"))
+    untold = sum(pending for _, ages, pending in found if not ages)
+    return RequestTimes(_summed(answers for answers, _, _ in found), _summed(ages for _, ages, _ in found), untold)
+
+
+def _summed(rows: Iterable[list[int]]) -> list[int]:
+    counts = [0] * (len(LAG_BOUNDS_MS) + 1)
+    for buckets in rows:
         for index, count in enumerate(buckets[: len(counts)]):
             counts[index] += count
     return counts
-
-
-def waiting_ages(as_of: datetime | None) -> list[tuple[int, int]]:
-    """For how long the oldest request of each service and topic has waited, in ms, and how many wait there. Those of
-    which none waits are left out."""
-    rows = RequestCurrent.objects.filter(as_of__gte=as_of - STALE_AFTER) if as_of else RequestCurrent.objects.none()
-    return list(rows.filter(pending__gt=0).order_by().values_list("oldest_pending_ms", "pending"))
 
 
 def request_history(resolution: Resolution) -> QuerySet[Any]:

@@ -43,7 +43,7 @@ class OffsetSample(_message.Message):
     def __init__(self, queue_id: _Optional[str] = ..., partition: _Optional[int] = ..., topic: _Optional[str] = ..., group: _Optional[str] = ..., beginning_offset: _Optional[int] = ..., end_offset: _Optional[int] = ..., committed_offset: _Optional[int] = ...) -> None: ...
 
 class RequestSample(_message.Message):
-    __slots__ = ("request_topic", "interval_ms", "pending", "pending_limit", "pending_memory_bytes", "oldest_pending_ms", "sent", "answered", "failed", "timed_out", "not_stored", "cancelled", "refused", "late", "orphans", "lag_bounds_ms", "lag_buckets", "lag_total_ms")
+    __slots__ = ("request_topic", "interval_ms", "pending", "pending_limit", "pending_memory_bytes", "oldest_pending_ms", "sent", "answered", "failed", "timed_out", "not_stored", "cancelled", "refused", "late", "orphans", "lag_bounds_ms", "lag_buckets", "lag_total_ms", "age_buckets")
     REQUEST_TOPIC_FIELD_NUMBER: _ClassVar[int]
     INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +62,7 @@ class RequestSample(_message.Message):
     LAG_BOUNDS_MS_FIELD_NUMBER: _ClassVar[int]
     LAG_BUCKETS_FIELD_NUMBER: _ClassVar[int]
     LAG_TOTAL_MS_FIELD_NUMBER: _ClassVar[int]
+    AGE_BUCKETS_FIELD_NUMBER: _ClassVar[int]
     request_topic: str
     interval_ms: int
     pending: int
@@ -80,7 +81,8 @@ class RequestSample(_message.Message):
     lag_bounds_ms: _containers.RepeatedScalarFieldContainer[int]
     lag_buckets: _containers.RepeatedScalarFieldContainer[int]
     lag_total_ms: float
-    def __init__(self, request_topic: _Optional[str] = ..., interval_ms: _Optional[int] = ..., pending: _Optional[int] = ..., pending_limit: _Optional[int] = ..., pending_memory_bytes: _Optional[int] = ..., oldest_pending_ms: _Optional[int] = ..., sent: _Optional[int] = ..., answered: _Optional[int] = ..., failed: _Optional[int] = ..., timed_out: _Optional[int] = ..., not_stored: _Optional[int] = ..., cancelled: _Optional[int] = ..., refused: _Optional[int] = ..., late: _Optional[int] = ..., orphans: _Optional[int] = ..., lag_bounds_ms: _Optional[_Iterable[int]] = ..., lag_buckets: _Optional[_Iterable[int]] = ..., lag_total_ms: _Optional[float] = ...) -> None: ...
+    age_buckets: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, request_topic: _Optional[str] = ..., interval_ms: _Optional[int] = ..., pending: _Optional[int] = ..., pending_limit: _Optional[int] = ..., pending_memory_bytes: _Optional[int] = ..., oldest_pending_ms: _Optional[int] = ..., sent: _Optional[int] = ..., answered: _Optional[int] = ..., failed: _Optional[int] = ..., timed_out: _Optional[int] = ..., not_stored: _Optional[int] = ..., cancelled: _Optional[int] = ..., refused: _Optional[int] = ..., late: _Optional[int] = ..., orphans: _Optional[int] = ..., lag_bounds_ms: _Optional[_Iterable[int]] = ..., lag_buckets: _Optional[_Iterable[int]] = ..., lag_total_ms: _Optional[float] = ..., age_buckets: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ConsumedSample(_message.Message):
     __slots__ = ("queue_id", "partition", "topic", "group", "interval_ms", "polled", "polled_bytes", "packs", "commits", "succeeded", "failed", "timed_out", "retried", "handled", "dead_lettered", "dropped", "processing_bounds_ms", "processing_buckets", "processing_total_ms", "tenants", "entities", "letters")

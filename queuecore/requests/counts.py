@@ -47,6 +47,7 @@ class RequestCounts:
     pending         wait for their answers now
     pending_memory  bytes that these take
     oldest_ms       how long the oldest of these waits
+    age_buckets     how many of these wait up to each of `LAG_BOUNDS_MS`, and longer
     sent            were given out to callers as futures
     answered        have their answers
     failed          were answered with an error
@@ -64,6 +65,7 @@ class RequestCounts:
     pending: int = 0
     pending_memory: int = 0
     oldest_ms: int = 0
+    age_buckets: tuple[int, ...] = (0,) * (len(LAG_BOUNDS_MS) + 1)
     sent: int = 0
     answered: int = 0
     failed: int = 0

@@ -3,14 +3,25 @@
 import os
 import sys
 import threading
+from bisect import bisect_left
 from collections.abc import Iterable
-from typing import Final
+from itertools import pairwise
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from queuecore.clock import Clock
+from queuecore.requests.counts import LAG_BOUNDS_MS
 from queuecore.requests.future import ResponseFuture
 
 NEVER: Final = float("inf")
 _LIFE_BYTES: Final = 8
+
+
+class Ages(NamedTuple):
+    """How long the oldest waits, and how many wait up to each of `LAG_BOUNDS_MS`, and longer."""
+
+    oldest_ms: int
+    buckets: tuple[int, ...]
 
 
 class PendingRequests:
@@ -122,16 +133,21 @@ class PendingRequests:
             waiting = list(self._futures.values())
         return [one for one in waiting if self.take_cancelled(one.request_id) is not None]
 
-    def oldest_ms(self, now: float) -> int:
-        """How long the oldest of them waits."""
+    def ages(self, now: float) -> Ages:
+        """How long they wait."""
         # In the order in which they were added; taken as a whole, as others take some out meanwhile.
-        oldest = next(iter(list(self._futures.values())), None)
-        return 0 if oldest is None else round((now - oldest.sent_at) * 1000)
+        waiting = list(self._futures.values())
+        oldest_ms = round((now - waiting[0].sent_at) * 1000) if waiting else 0
+        longer = (bisect_left(waiting, now - bound / 1000, key=_SENT_AT) for bound in LAG_BOUNDS_MS)
+        return Ages(oldest_ms, tuple(before - after for before, after in pairwise((len(waiting), *longer, 0))))
 
     @property
     def memory_bytes(self) -> int:
         """What the map and its requests take, without their payloads, which are the producer's."""
         return sys.getsizeof(self._futures) + len(self._futures) * _ENTRY_BYTES
+
+
+_SENT_AT: Final = attrgetter("sent_at")
 
 
 def _entry_bytes() -> int:

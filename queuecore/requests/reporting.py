@@ -47,6 +47,7 @@ class RequestWatch:
             pending_limit=self.template.options.max_pending_requests,
             pending_memory_bytes=counts.pending_memory,
             oldest_pending_ms=counts.oldest_ms,
+            age_buckets=counts.age_buckets,
             lag_bounds_ms=LAG_BOUNDS_MS,
             lag_buckets=[one - other for one, other in zip(counts.lag_buckets, before.lag_buckets, strict=True)],
             **{name: getattr(counts, name) - getattr(before, name) for name in _RISING},

@@ -164,10 +164,12 @@ class RequestTemplate:
     @property
     def counts(self) -> RequestCounts:
         pending, lags = self._pending, self._lags
+        ages = pending.ages(self._clock.monotonic())
         return RequestCounts(
             pending=len(pending),
             pending_memory=pending.memory_bytes,
-            oldest_ms=pending.oldest_ms(self._clock.monotonic()),
+            oldest_ms=ages.oldest_ms,
+            age_buckets=ages.buckets,
             sent=pending.sent,
             answered=self._answered,
             failed=self._failed,

@@ -1,5 +1,5 @@
-// What the pages need beyond HTML and htmx: theme, shortcuts, selection, forms that keep what was typed, and live parts
-// that stay calm.
+// What the pages need beyond HTML and htmx: theme, shortcuts, selection, forms that keep what was typed, times chosen on
+// charts, and live parts that stay calm.
 "use strict";
 
 const find = (selector, within = document) => within.querySelector(selector);
@@ -197,6 +197,69 @@ function setUpTyped() {
   });
 }
 
+// --- A time, chosen on a chart --------------------------------------------------------------------
+// Dragging over a chart fills in the form that says of what time charts are, and sends it. Whoever does not drag types.
+
+const MINUTE_MS = 60000;
+const LEAST_DRAG_PX = 5;
+
+let choosing = null; // the plot that is dragged over, its form, and from where to where, each 0 to 1
+
+function placeOn(plot, event) {
+  const { left, width } = plot.getBoundingClientRect();
+  return Math.min(Math.max((event.clientX - left) / width, 0), 1);
+}
+
+// Whole minutes of UTC, as the form has them. What it was made with is what the charts show, whatever was typed since.
+function chosenTimes({ form, from, to }) {
+  const [begin, end] = [form.elements.from, form.elements.to].map((field) => Date.parse(`${field.defaultValue}Z`) / MINUTE_MS);
+  const minutes = [Math.floor(begin + Math.min(from, to) * (end - begin)), Math.ceil(begin + Math.max(from, to) * (end - begin))];
+  return minutes.map((minute) => new Date(minute * MINUTE_MS).toISOString().slice(0, 16));
+}
+
+function showChosen(plot, from, to, told) {
+  const area = find(".chosen", plot);
+  area.setAttribute("x", Math.min(from, to) * plot.viewBox.baseVal.width);
+  area.setAttribute("width", Math.abs(to - from) * plot.viewBox.baseVal.width);
+  find(".plot-chosen", plot.parentElement).textContent = told;
+}
+
+function beginChoosing(event) {
+  const plot = event.target.closest(".plot > svg");
+  const form = plot && find(".range-form", plot.closest("section"));
+  if (!form || event.button !== 0) return;
+  plot.setPointerCapture(event.pointerId);
+  const place = placeOn(plot, event);
+  choosing = { plot, form, from: place, to: place };
+}
+
+function goOnChoosing(event) {
+  if (!choosing) return;
+  choosing.to = placeOn(choosing.plot, event);
+  showChosen(choosing.plot, choosing.from, choosing.to, `${chosenTimes(choosing).join(" to ").replaceAll("T", " ")} UTC`);
+}
+
+function stopChoosing() {
+  if (choosing) showChosen(choosing.plot, 0, 0, "");
+  choosing = null;
+}
+
+function endChoosing() {
+  const chosen = choosing;
+  stopChoosing();
+  if (!chosen || Math.abs(chosen.to - chosen.from) * chosen.plot.clientWidth < LEAST_DRAG_PX) return;
+  [chosen.form.elements.from.value, chosen.form.elements.to.value] = chosenTimes(chosen);
+  chosen.form.requestSubmit();
+}
+
+function setUpChoosing() {
+  document.addEventListener("pointerdown", beginChoosing);
+  document.addEventListener("pointermove", goOnChoosing);
+  document.addEventListener("pointerup", endChoosing);
+  document.addEventListener("pointercancel", stopChoosing);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") stopChoosing(); });
+}
+
 // --- Ages: they go on counting, so that an old figure never looks fresh -------------------------
 
 const firstSeen = new WeakMap();
@@ -230,7 +293,7 @@ const isLive = (event) => event.target.matches("[data-live]");
 function isSelectingIn(part) {
   const selection = getSelection();
   const holds = !selection.isCollapsed && part.contains(selection.anchorNode);
-  const isUsed = find("input[type=checkbox]:checked", part) || (part.contains(document.activeElement) && isTyping(document.activeElement));
+  const isUsed = part.contains(choosing?.plot ?? null) || find("input[type=checkbox]:checked", part) || (part.contains(document.activeElement) && isTyping(document.activeElement));
   return holds || Boolean(isUsed);
 }
 
@@ -282,5 +345,6 @@ setUpLive();
 findAll("[data-selection]").forEach(setUpSelection);
 findAll("[data-copy]").forEach(setUpCopying);
 setUpTyped();
+setUpChoosing();
 countAges();
 setInterval(countAges, 1000);

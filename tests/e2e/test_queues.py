@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
+from queuecore.testing.waiting import wait_until
 from tests.system import RunningSystem
 
 SECONDS = 1000
@@ -62,6 +64,45 @@ def test_charts_come_after_the_page_and_the_time_is_chosen(page: Page, demo: Run
     expect(page.get_by_role("table", name="Lag in messages")).to_be_visible()
     page.reload()
     expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")
+
+
+def shown_time(page: Page, name: str) -> datetime:
+    """One end of what the charts show."""
+    return datetime.fromisoformat(page.locator(f".range-form [name={name}]").input_value())
+
+
+def drag(page: Page, plot: Locator, begin: float, end: float) -> None:
+    """Over the plot, from one part of its width to another; the button is still down."""
+    plot.scroll_into_view_if_needed()
+    box = plot.bounding_box()
+    assert box is not None
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + begin * box["width"], middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + end * box["width"], middle, steps=5)
+
+
+def test_a_time_is_chosen_by_dragging_over_a_chart(page: Page, demo: RunningSystem) -> None:
+    queue = next(one["id"] for one in demo.get_all("queues") if one["name"] == "Core")
+    wait_until(lambda: demo.request("GET", f"queues/{queue}/lag/history")["points"], FIRST_LAG_MS / SECONDS)
+    page.goto(f"/queues/{queue}/?range=24h")
+    plot = page.locator(".plot svg").first
+    expect(plot).to_be_visible()
+    begin, end = (shown_time(page, name) for name in ("from", "to"))
+
+    drag(page, plot, 0.25, 0.75)
+    expect(page.locator(".plot-chosen").first).to_have_text(re.compile(" to .* UTC"))
+    page.keyboard.press("Escape")
+    expect(page.locator(".plot-chosen").first).to_be_hidden()
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("range=24h$"))
+
+    drag(page, plot, 0.75, 0.25)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("range=custom"))
+    expect(page.locator(".range-form")).to_be_visible()
+    chosen = shown_time(page, "to") - shown_time(page, "from")
+    assert (end - begin) * 0.45 < chosen < (end - begin) * 0.55
 
 
 def test_messages_are_found_and_groups_are_not_set_under_their_readers(page: Page) -> None:

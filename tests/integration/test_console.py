@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -45,6 +46,7 @@ from tests.instances import announce
 
 pytestmark = pytest.mark.django_db
 
+ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<script>alert(1)</script>"
 PAGES = (
     *("overview", "queues", "tenants", "tenant_profiles", "dead_letters", "pending_requests", "operations", "audit"),
@@ -258,9 +260,16 @@ def test_pages_bring_no_inline_script_or_style_and_nothing_from_elsewhere(admin_
 
     policy = dict(part.strip().split(" ", 1) for part in response.headers["Content-Security-Policy"].split(";"))
     assert policy.get("script-src", policy["default-src"]) == "'self'"
+    assert policy["style-src"] == "'self'"
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|https?://", page)
     for path in re.findall(r'(?:src|href)="/static/([^"]+)"', page):
         assert finders.find(path), path
+
+
+def test_nothing_that_writes_pages_writes_styles() -> None:
+    """Not all that they have is on a page without figures."""
+    for path in (*(ROOT / "templates").rglob("*.html"), *(ROOT / "console").rglob("*.py")):
+        assert not re.search(r"""<style|\sstyle=["']""", path.read_text()), path
 
 
 # Overview

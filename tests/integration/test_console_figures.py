@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from console.move_flows import MOST_PAIRS, draw_moves
 from console.partition_maps import MOST_COLUMNS, draw_map
-from console.request_charts import age_bars
+from console.request_charts import time_bars
 from console.request_limits import RequestLimits
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pipeline import record_pipeline_failure, record_pipeline_success
@@ -136,15 +136,14 @@ def test_what_would_change_the_heat_is_compared_with_what_the_same_entities_do_n
 
 def test_how_long_requests_wait_is_counted_by_their_age() -> None:
     limits = RequestLimits(pending=8_000, timed_out=100, lag_ms=5_000)
-    bars = age_bars([(40, 3), (60, 1), (700, 12), (45_000, 1)], limits)
-    assert [(bar.label, bar.count, bar.pending) for bar in bars if bar.count] == [
-        ("under 100 ms", 2, 4),
-        ("under 1 s", 1, 12),
-        ("under 1 min", 1, 1),
+    bars = time_bars([0] * 5 + [4, 0, 0, 12] + [0] * 3 + [3] + [0] * 3, limits)
+    assert [(bar.label, bar.count, bar.is_beyond) for bar in bars if bar.count] == [
+        ("up to 50 ms", 4, False),
+        ("up to 500 ms", 12, False),
+        ("up to 10 s", 3, True),
     ]
-    assert [bar.is_beyond for bar in bars if bar.count] == [False, False, True]
-    assert age_bars([(90_000, 1)], limits)[0].label == "1 min and more"
-    assert age_bars([], limits) == []
+    assert [bar.share for bar in bars if bar.count] == [4 / 12, 1, 3 / 12]
+    assert (len(bars), time_bars([0] * 16, limits)) == (8, [])
 
 
 def own(queue: Queue, number: int, owner: str | None, target: str | None) -> None:

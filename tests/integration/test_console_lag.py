@@ -430,6 +430,22 @@ def test_requests_of_a_week_are_drawn_of_hours(browser) -> None:
     assert "p99: at most 700 ms" in page
 
 
+def test_pending_requests_are_counted_by_how_long_they_wait(browser) -> None:
+    make_requests(pending=12, age_buckets=[0] * 8 + [9] + [0] * 6 + [3])
+    shown = text_of(browser.get(reverse("pending_requests")))
+    assert re.search(r"Waits Share Pending up to 500 ms 9 .* over 1 min \(beyond the limit\) 3", shown)
+    assert "does not tell how long" not in shown
+
+
+def test_requests_of_which_nobody_tells_how_long_they_wait_are_told_as_such(browser) -> None:
+    make_requests(pending=12, age_buckets=[0] * 8 + [12] + [0] * 7)
+    make_requests(pending=7, service_id="older")
+    shown = text_of(browser.get(reverse("pending_requests")))
+    assert "up to 500 ms 12 7 requests wait at services of a version that does not tell how long." in shown
+    RequestCurrent.objects.update(pending=0, age_buckets=[])
+    assert "No request waits for its answer." in text_of(browser.get(reverse("pending_requests")))
+
+
 def test_requests_are_searched_and_sorted(browser) -> None:
     for number in range(3):
         make_requests(service_id=f"core-{number}", pending=number, timed_out=9 - number)

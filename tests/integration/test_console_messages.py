@@ -15,7 +15,7 @@ from queueapi import runtime
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.messages import publish_message
 from queueapi.actions.queues import create_queue
-from queueapi.actions.tenants import ensure_system_tenant
+from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import Role
 from queueapi.models import AuditEntry, Queue
 from queueapi.plans import whole_queue_group
@@ -83,6 +83,29 @@ def test_messages_are_found_by_entity_partition_and_offset(browser, queue) -> No
     assert len(numbers_shown(browser, queue, since="2020-01-01T00:00")) == 4
 
 
+def test_messages_are_found_by_tenant_and_by_what_is_in_them(browser, queue) -> None:
+    other = create_tenant(SYSTEM, "Acme")
+    publish(queue, uuid4(), *range(3))
+    publish_message(queue, other, uuid4(), json.dumps({"number": 3, "text": "Of ACME"}).encode())
+    assert numbers_shown(browser, queue, tenant="acme") == [3]
+    assert numbers_shown(browser, queue, tenant=str(other.pk), text="of acme") == [3]
+    assert numbers_shown(browser, queue, text='"number": 1') == [1]
+    assert numbers_shown(browser, queue, text="of acme", tenant=str(queue.tenant_id)) == []
+    shown = text_of(browser.get(reverse("queue_messages", args=[queue.pk]), {"text": "nowhere"}))
+    assert "0 messages looked at 4 messages" in shown
+    assert "No message matches." in shown
+
+
+def test_what_was_published_last_narrows_nothing(browser, queue) -> None:
+    other, entity = create_tenant(SYSTEM, "Acme"), uuid4()
+    publish(queue, uuid4(), 0)
+    typed = {"tenant": str(other.pk), "entity": str(entity), "form": "text", "payload": "hello"}
+    after = browser.post(reverse("queue_messages", args=[queue.pk]), typed, follow=True)
+    assert "2 messages looked at 2 messages" in text_of(after)
+    assert re.search(rf'<option value="{other.pk}" selected>', after.content.decode())
+    assert f'value="{entity}"' in after.content.decode()
+
+
 def test_a_search_goes_on_where_it_ended(browser, queue) -> None:
     publish(queue, uuid4(), *range(30))
     page = browser.get(reverse("queue_messages", args=[queue.pk]), {"limit": "20"}).content.decode()
@@ -97,6 +120,7 @@ def test_a_search_goes_on_where_it_ended(browser, queue) -> None:
         ({"offset": "1"}, "An offset is of one partition: name it as well."),
         ({"partition": "9"}, "Select a valid choice."),
         ({"entity": "nobody"}, "Enter a valid UUID."),
+        ({"tenant": "nobody"}, "There is no tenant"),
         ({"cursor": "nonsense"}, "Where to go on could not be read: begin anew."),
         ({"shown": "protobuf"}, "nobody said which message queue"),
     ],

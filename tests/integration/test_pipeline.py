@@ -305,6 +305,7 @@ def test_every_table_is_filled_of_what_processes_report(metrics: Metrics) -> Non
     asked = RequestSample(
         request_topic="prices", interval_ms=10_000, pending=3, pending_limit=10, sent=5, answered=4, timed_out=1,
         lag_bounds_ms=LAG_BOUNDS_MS, lag_buckets=[4] + [0] * len(LAG_BOUNDS_MS),
+        age_buckets=[0] * len(LAG_BOUNDS_MS) + [3],
     )  # fmt: skip
     metrics.create_topic()
     metrics.sample(1, end=100, committed=70)
@@ -327,7 +328,7 @@ def test_every_table_is_filled_of_what_processes_report(metrics: Metrics) -> Non
     assert PartitionHeat.objects.get().entities[0]["key"] == str(entity)
     assert QueueSkew.objects.get().skew == 2.0
     waiting = RequestCurrent.objects.get()
-    assert (waiting.pending, waiting.timed_out) == (3, 1)
+    assert (waiting.pending, waiting.timed_out, waiting.age_buckets[-1]) == (3, 1, 3)
     assert 0 < waiting.lag_p50_ms <= LAG_BOUNDS_MS[0]
     assert [model.objects.get().answered for model in (RequestStats, RequestHour, RequestDay)] == [4] * 3
     assert [model.objects.get().lag_messages for model in (LagMinute, LagHour, LagDay)] == [60] * 3

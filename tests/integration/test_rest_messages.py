@@ -19,6 +19,7 @@ from queueapi.selectors.partition_walks import ScanLimits
 from queuecore.hashing import partition_of
 from queuecore.messages import QueueMessage, encode_millis
 from queuecore.sending import send_and_wait
+from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import DEADLINE_S
 
 MESSAGES = "/api/v1/queues/telemetry/messages"
@@ -133,6 +134,71 @@ def test_by_tenant(admin_api, installation) -> None:
     assert {one["tenant"] for one in page["results"]} == {str(other.id)}
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("GRÜN", ["plain", "escaped"]),
+        ('"colour": "gr', ["escaped"]),
+        ('"colour":"gr', ["escaped"]),
+        ("784f394c-42b6", ["key"]),
+        ("trace", ["header"]),
+        ("Abc-17", ["header"]),
+        ("inside", ["binary"]),
+        ("00ff", []),
+    ],
+)
+def test_by_a_text_in_key_headers_and_payload(admin_api, installation, text, found) -> None:
+    sent = {
+        "plain": b"gr\xc3\xbcn",
+        "escaped": b'{"colour":"gr\\u00fcn"}',
+        "key": b"1",
+        "header": b"2",
+        "binary": b"\x00\xffinside\x00",
+    }
+    offsets = list(sent)
+    for name, payload in sent.items():
+        key = UUID("784f394c-42b6-435a-983c-b7beff2784f9") if name == "key" else UUID(int=5)
+        put(installation, 0, payload, key=key, **({"trace": b"abc-17"} if name == "header" else {}))
+    page = browse(admin_api, text=text, order="oldest")
+    assert [offsets[one["offset"]] for one in page["results"]] == found
+    assert (page["scanned"], page["complete"]) == (5, True)
+
+
+def test_by_a_text_in_what_a_message_type_decodes(admin_api, installation, typed) -> None:
+    for number in range(3):
+        order = {
+            "payload": {"id": "x", "amount": number},
+            "tenant": str(installation.tenant.id),
+            "entity": str(uuid4()),
+        }
+        assert admin_api.post(f"{MESSAGES}?as=json", order, format="json").status_code == 201
+    assert payloads(browse(admin_api, text='"amount": "2"')) == [{"id": "x", "amount": "2"}]
+
+
+class TickingClock(ManualClock):
+    """Each look at it takes a millisecond."""
+
+    def monotonic(self) -> float:
+        self.advance(0.001)
+        return super().monotonic()
+
+
+@on_each_provider
+def test_to_look_for_a_text_takes_no_longer_than_a_scan_may(installation) -> None:
+    put(installation, 0, *[b"hay"] * 300, b"needle")
+    query, looked, rounds = MessageQuery(text="Needle", newest_first=False), 0, 0
+    while True:
+        scan = scan_messages(installation.queue, query, ScanLimits(time_ms=100), TickingClock())
+        looked, rounds = looked + scan.scanned, rounds + 1
+        if scan.complete:
+            break
+        assert (scan.stopped_by, scan.found) == ("time", ())
+        places = {reach.partition: reach.next for reach in scan.reaches}
+        query = MessageQuery(text="Needle", newest_first=False, places=places)
+    assert [record.data for _, record in scan.found] == [b"needle"]
+    assert (looked, rounds > 2) == (301, True)
+
+
 @on_each_provider
 def test_a_scan_says_how_far_it_looked_and_goes_on_there(installation) -> None:
     put(installation, 0, *numbers(200))
@@ -217,6 +283,8 @@ def test_a_queue_of_many_partitions_wants_one_to_be_named(admin_api, installatio
         {"from": "noon"},
         {"entity": "me"},
         {"tenant": "me"},
+        {"text": ""},
+        {"text": "x" * 201},
         {"preview_bytes": 16 * 1024 + 1},
         {"cursor": "ä"},
         {"cursor": "AA=="},

@@ -51,7 +51,8 @@ def _examples(content: dict[str, Any]) -> list[Any]:
 
 def test_the_page_that_shows_it_asks_no_other_host(admin_api) -> None:
     page = admin_api.get("/api/v1/docs", headers={"Accept": "text/html"})
-    assert "default-src 'self'" in page["Content-Security-Policy"]
+    assert "default-src 'self'; " in page["Content-Security-Policy"]
+    assert "style-src 'self' 'unsafe-inline'; " in page["Content-Security-Policy"]
     script = admin_api.get("/api/v1/docs?script=", headers={"Accept": "text/html"}).content.decode()
     assert '"/api/v1/schema"' in script
     addresses = re.findall(r'(?:src|href)="([^"]+)"', page.content.decode())

@@ -17,6 +17,13 @@ LARGEST: Final = 1 << 48
 # Who counts a queue's partitions by it makes room for so many.
 _LARGEST_OF: Final = {"partition": MAX_PARTITIONS - 1}
 
+# The columns with bounds, and those that are counted by these.
+_HISTOGRAMS: Final = (
+    ("lag_bounds_ms", "lag_buckets"),
+    ("lag_bounds_ms", "age_buckets"),
+    ("processing_bounds_ms", "processing_buckets"),
+)
+
 Problem = tuple[str, pa.Array]
 
 
@@ -29,7 +36,7 @@ def problems(kind: Kind, table: pa.Table) -> Iterator[Problem]:
             yield from _list_problems(column, values)
         else:
             yield from _problems(column.name, column.type, values)
-    for bounds, buckets in (("lag_bounds_ms", "lag_buckets"), ("processing_bounds_ms", "processing_buckets")):
+    for bounds, buckets in _HISTOGRAMS:
         if bounds in table.column_names:
             yield from _histogram_problems(buckets, table[bounds], table[buckets])
 

@@ -124,6 +124,7 @@ REQUEST_SAMPLES: Final = Kind(
             pa.field("lag_bounds_ms", pa.list_(pa.int64())),
             pa.field("lag_buckets", pa.list_(pa.int64())),
             pa.field("lag_total_ms", pa.float64(), nullable=False),
+            pa.field("age_buckets", pa.list_(pa.int64())),
         ]
     ),
     ("at", "service_id", "request_topic"),

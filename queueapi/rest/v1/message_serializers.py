@@ -11,7 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from queueapi.rest.v1.serializers import PublishSerializer
-from queueapi.selectors.message_scans import MAX_FOUND, MessageQuery
+from queueapi.selectors.message_scans import MAX_FOUND, MAX_TEXT, MessageQuery
 from queueapi.selectors.message_shapes import MAX_PREVIEW_BYTES, PREVIEW_BYTES, PayloadForm, ShownMessage
 from queueapi.selectors.message_tails import TailOptions
 from queueapi.selectors.partition_walks import Reach
@@ -60,6 +60,11 @@ class MessageQuerySerializer(PreviewQuerySerializer):
     offset = serializers.IntegerField(
         required=False, min_value=0, max_value=_FAR, help_text="Where to begin, in the partition that is named."
     )
+    text = serializers.CharField(
+        required=False,
+        max_length=MAX_TEXT,
+        help_text="Only messages with this in their key, headers or payload, in any case.",
+    )
     to = serializers.DateTimeField(required=False, help_text="Stored before then: a time with its zone.")
     cursor = serializers.CharField(required=False, help_text="Where to go on: from `next` of the answer before.")
 
@@ -78,6 +83,7 @@ class MessageQuerySerializer(PreviewQuerySerializer):
             to_ms=_millis(asked.get("to")),
             entity=asked.get("entity"),
             tenant=asked.get("tenant"),
+            text=asked.get("text", ""),
             places=places_in(asked["cursor"]) if "cursor" in asked else None,
         )
 

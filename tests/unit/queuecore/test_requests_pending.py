@@ -5,11 +5,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from queuecore.errors import ProviderUnavailable, QueueError, RequestCancelled, RequestTimeout
 from queuecore.messages import Record
+from queuecore.requests.counts import LagHistogram
 from queuecore.requests.future import ResponseFuture, Wakes
 from queuecore.requests.pending import PendingRequests
 from queuecore.testing.clock import ManualClock
@@ -112,12 +114,21 @@ def test_memory_is_told_by_the_request() -> None:
 
 def test_the_oldest_is_the_one_that_waits_longest() -> None:
     pending = PendingRequests(10)
-    assert pending.oldest_ms(5.0) == 0
+    assert pending.ages(5.0).oldest_ms == 0
     first = add(pending, 1.0)
     add(pending, 2.0)
-    assert pending.oldest_ms(5.0) == 4_000
+    assert pending.ages(5.0).oldest_ms == 4_000
     complete(pending, first)
-    assert pending.oldest_ms(5.0) == 3_000
+    assert pending.ages(5.0).oldest_ms == 3_000
+
+
+@given(st.lists(st.integers(0, 100_000)))
+def test_ages_are_counted_as_lags_are(ages_ms: list[int]) -> None:
+    pending, lags = PendingRequests(1_000), LagHistogram()
+    for age_ms in sorted(ages_ms, reverse=True):
+        add(pending, -age_ms / 1000)
+    lags.add(ages_ms)
+    assert pending.ages(0.0).buckets == tuple(lags.buckets)
 
 
 # Futures

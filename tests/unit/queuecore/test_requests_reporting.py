@@ -114,6 +114,8 @@ def test_a_sample_has_what_happened_since_the_last(provider: MemoryProvider, tem
     second = watch.look(115.0)
     assert (second.interval_ms, second.sent, second.answered, second.pending) == (5_000, 1, 0, 1)
     assert second.pending_memory_bytes > 0
+    assert (sum(first.age_buckets), sum(second.age_buckets)) == (0, 1)
+    assert len(second.age_buckets) == len(second.lag_buckets)
     assert second.pending_limit == 10_000
 
 

@@ -45,6 +45,7 @@ REQUESTS = pa.schema(
         ("lag_bounds_ms", pa.list_(pa.int64())),
         ("lag_buckets", pa.list_(pa.int64())),
         ("lag_total_ms", pa.float64()),
+        ("age_buckets", pa.list_(pa.int64())),
     ]
 )
 Files = Callable[[Kind, Iterable[Row]], EventFiles]
@@ -86,6 +87,7 @@ def requests(second: float, lags_ms: Iterable[int] = (), **changes: Any) -> Row:
         "lag_bounds_ms": list(LAG_BOUNDS_MS),
         "lag_buckets": buckets(LAG_BOUNDS_MS, lags_ms),
         "lag_total_ms": 0.0,
+        "age_buckets": [],
         **changes,
     }
 

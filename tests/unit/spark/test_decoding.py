@@ -99,9 +99,11 @@ def test_without_a_commit_the_offset_is_absent() -> None:
 
 
 def test_histograms_become_lists() -> None:
-    [row] = rows("request_samples", request_event(lag_bounds_ms=[1, 2], lag_buckets=[4, 0, 1], lag_total_ms=4.5))
+    told = {"lag_bounds_ms": [1, 2], "lag_buckets": [4, 0, 1], "lag_total_ms": 4.5}
+    row, older = rows("request_samples", request_event(**told, age_buckets=[0, 0, 7]), request_event(**told))
     assert (row["lag_bounds_ms"], row["lag_buckets"], row["lag_total_ms"]) == ([1, 2], [4, 0, 1], 4.5)
     assert (row["request_topic"], row["sent"], row["refused"]) == ("t.requests", 3, 0)
+    assert (row["age_buckets"], older["age_buckets"]) == ([0, 0, 7], [])
 
 
 def test_shares_become_lists_of_their_own_fields() -> None:
@@ -164,6 +166,7 @@ def test_an_event_of_a_kind_to_come_is_left_to_others() -> None:
         (request_event(lag_buckets=[1]), None),
         (request_event(lag_buckets=[1, 2]), "lag_buckets has not one count more than there are bounds"),
         (request_event(lag_bounds_ms=[1], lag_buckets=[1, -2]), "lag_buckets is negative"),
+        (request_event(lag_bounds_ms=[1], age_buckets=[1]), "age_buckets has not one count more than there are bounds"),
         (consumed_event(tenants=[TenantShare(tenant_id="acme")]), None),
         (consumed_event(tenants=[TenantShare(messages=-1)]), "messages is negative"),
         (consumed_event(letters=[LetterShare(fingerprint="f" * 17)]), "fingerprint has more than 16 characters"),
@@ -229,7 +232,12 @@ _events = st.one_of(
         tenants=st.lists(_shares, max_size=3),
         entities=st.lists(_entities, max_size=3),
     ),
-    st.builds(request_event, lag_buckets=st.lists(_numbers, max_size=1), pending=_numbers),
+    st.builds(
+        request_event,
+        lag_buckets=st.lists(_numbers, max_size=1),
+        age_buckets=st.lists(_numbers, max_size=1),
+        pending=_numbers,
+    ),
 )
 # Valid, and never written: a field twice, of which the last holds; two bodies; a field of a later version.
 _irregular = st.one_of(

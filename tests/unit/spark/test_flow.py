@@ -22,6 +22,7 @@ from queueapi.models import (
 )
 from queuecore.hashing import partition_of
 from queuecore.metrics import PROCESSING_BOUNDS_MS
+from queuecore.requests import LAG_BOUNDS_MS
 from tests.unit.spark.frames import (
     QUEUE,
     REQUESTS,
@@ -98,6 +99,21 @@ class TestRequests:
         assert (row["sent"], row["timed_out"], row["orphans"]) == (12, 3, 1)
         assert sum(row["lag_buckets"]) == 4
         assert (row["lag_p50_ms"], row["lag_p99_ms"]) == (pytest.approx(4.0), pytest.approx(488.0))
+
+    def test_ages_are_those_of_the_newest_sample(self, spark: SparkSession) -> None:
+        """None are told where that is of a version before there were any, or has other bounds."""
+        ages = buckets(LAG_BOUNDS_MS, [3, 700, 90_000])
+        batch = [
+            requests(0, pending=1, age_buckets=buckets(LAG_BOUNDS_MS, [1])),
+            requests(10, pending=3, age_buckets=ages),
+            requests(0, pending=3, age_buckets=ages, service_id="web-2"),
+            requests(10, pending=3, age_buckets=[], service_id="web-2"),
+            requests(10, pending=3, age_buckets=None, service_id="web-3"),
+            requests(10, pending=3, lag_bounds_ms=[1], age_buckets=[2, 1], service_id="web-4"),
+        ]
+        found = rows(request_current(frame(spark, REQUESTS, batch), frame(spark, REQUESTS, [])))
+        told = {row["service_id"]: row["age_buckets"] for row in found}
+        assert told == {"web-1": ages, "web-2": [], "web-3": [], "web-4": []}
 
     def test_by_the_minute(self, spark: SparkSession) -> None:
         """Whole, though the batch has but its end; and of other versions' bounds nobody makes percentiles."""

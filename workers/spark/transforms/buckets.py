@@ -15,8 +15,13 @@ PERCENTILES: Final = (50, 95, 99)
 def summed(buckets: str, bounds: str, expected: Sequence[float]) -> Column:
     """The buckets of a group of rows together, one by one. Those of a version that has other bounds than the expected
     cannot be added to the rest, and are left out."""
-    usable = f.when(f.col(bounds).cast("array<double>") == _array(expected), f.col(buckets))
-    return added(f.get(usable, f.lit(index)) for index in range(len(expected) + 1))
+    known = usable(buckets, bounds, expected)
+    return added(f.get(known, f.lit(index)) for index in range(len(expected) + 1))
+
+
+def usable(buckets: str, bounds: str, expected: Sequence[float]) -> Column:
+    """The buckets of a row, null where they have other bounds."""
+    return f.when(f.col(bounds).cast("array<double>") == _array(expected), f.col(buckets))
 
 
 def added(buckets: Iterable[Column]) -> Column:

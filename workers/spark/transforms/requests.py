@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from queuecore.requests import LAG_BOUNDS_MS
-from workers.spark.transforms.buckets import PERCENTILES, percentile, summed
+from workers.spark.transforms.buckets import PERCENTILES, percentile, summed, usable
 from workers.spark.transforms.minutes import together, touched
 
 KEY: Final = ("service_id", "request_topic")
@@ -34,7 +34,8 @@ def request_current(samples: DataFrame, window: DataFrame) -> DataFrame:
     )
     lately = known.where(f.col("has_new") & (f.unix_micros("newest_at") - f.unix_micros("at") < _CURRENT_US))
     levels = (f.max_by(name, "at").alias(name) for name in LEVELS)
-    return _with_percentiles(lately.groupBy(*KEY).agg(f.max("at").alias("as_of"), *levels, *_counted()))
+    now = lately.groupBy(*KEY).agg(f.max("at").alias("as_of"), *levels, _ages(), *_counted())
+    return _with_percentiles(now)
 
 
 def request_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
@@ -46,6 +47,12 @@ def request_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
         f.max("is_new").alias("is_new"), *levels, *_counted()
     )
     return _with_percentiles(touched(minutes))
+
+
+def _ages() -> Column:
+    """For how long requests wait at the newest sample; none where that is of a version that does not tell."""
+    newest = f.max_by(usable("age_buckets", "lag_bounds_ms", LAG_BOUNDS_MS), "at")
+    return f.coalesce(newest, f.array().cast("array<bigint>")).alias("age_buckets")
 
 
 def _counted() -> list[Column]:
