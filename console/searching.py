@@ -90,12 +90,12 @@ def _tenant(tenant: Tenant) -> Hit:
 
 def _letter_group(group: DeadLetterGroup) -> Hit:
     address = f"{reverse('dead_letters')}?{urlencode({'group': group.pk})}"
-    detail = f"{group.exception_message[:80]}, {group.open_letters:,} open in {group.queue.name}"
+    detail = f"{group.exception_message[:80]}, {group.open_letters:,} open in {group.queue.full_name}"
     return Hit(group.exception_class.rpartition(".")[2] or group.exception_class, detail, address)
 
 
 def _letter(letter: DeadLetter) -> Hit:
-    detail = f"{letter.exception_class.rpartition('.')[2]} in {letter.queue.name}"
+    detail = f"{letter.exception_class.rpartition('.')[2]} in {letter.queue.full_name}"
     return Hit(str(letter.pk), detail, reverse("dead_letter", args=[letter.pk]), letter.state_choice)
 
 

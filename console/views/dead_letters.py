@@ -196,7 +196,7 @@ def _all_matching(wanted: LetterFilter) -> dict[str, str] | None:
 
 def _group_facts(group_id: int | None) -> dict[str, Any] | None:
     """What a list of one group's letters says of the group."""
-    group = DeadLetterGroup.objects.select_related("queue").filter(pk=group_id).first() if group_id else None
+    group = DeadLetterGroup.objects.select_related("queue__tenant").filter(pk=group_id).first() if group_id else None
     if group is None:
         return None
     trend = group_trends([group])[group.pk]

@@ -73,7 +73,7 @@ def find_letter_groups(principal: Principal, text: str) -> list[DeadLetterGroup]
     wanted = Q(pk__in=newest) & named
     if _is_hex(text) and len(text) <= 16:
         wanted |= Q(fingerprint__gte=text.lower(), fingerprint__lt=f"{text.lower()}g")
-    rows = DeadLetterGroup.objects.select_related("queue").filter(wanted)
+    rows = DeadLetterGroup.objects.select_related("queue__tenant").filter(wanted)
     return list(visible(principal, rows).order_by("-last_seen", "-id")[:MOST])
 
 
@@ -81,7 +81,7 @@ def find_letters(principal: Principal, text: str) -> list[DeadLetter]:
     """By id alone: there may be millions."""
     if id_range(text) is None:
         return []
-    rows = DeadLetter.objects.select_related("queue").filter(_has_id(text))
+    rows = DeadLetter.objects.select_related("queue__tenant").filter(_has_id(text))
     return list(visible(principal, rows).order_by("id")[:MOST])
 
 
