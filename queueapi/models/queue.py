@@ -215,6 +215,11 @@ class Queue(models.Model):
         return full_queue_name(self.name, self.tenant_id, str(self.tenant))
 
     @property
+    def full_topic(self) -> str:
+        """What the provider's topics of its partitions are called, up to their numbers."""
+        return TopicPartitionInfo(self.topic, None, self.tenant_id).full_topic_name
+
+    @property
     def state_choice(self) -> QueueState:
         return QueueState(self.state)
 
