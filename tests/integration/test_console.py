@@ -23,7 +23,7 @@ from queueapi.actions.letter_edits import edit_letter
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import ensure_system_tenant
-from queueapi.choices import LagStatus, LetterState, OperationState, ProcessState
+from queueapi.choices import LagStatus, LetterState, OperationState, ProcessState, Role
 from queueapi.models import (
     AuditEntry,
     DeadLetter,
@@ -42,6 +42,7 @@ from queueapi.runtime import close_provider
 from queuecore.messages import QueueMessage
 from tests import letters
 from tests.instances import announce
+from tests.people import person
 
 pytestmark = pytest.mark.django_db
 
@@ -304,6 +305,19 @@ def test_overview_says_each_problem_with_a_way_to_it(admin_client: Client) -> No
     assert "1 operation failed within a day, the last 1 min ago." in shown
     assert "Main: WARN: it goes on, and falls behind by 40 messages a second. See why" in shown
     assert f'href="{reverse("dead_letters")}?state=open"' in response.content.decode()
+
+
+@pytest.mark.parametrize("name", ["overview", "queues"])
+def test_where_no_queue_is_those_who_may_are_offered_to_make_one(
+    admin_client: Client, client: Client, name: str
+) -> None:
+    assert re.search(
+        rf'<div class="empty.*href="{reverse("create_queue")}"', admin_client.get(reverse(name)).content.decode()
+    )
+    client.force_login(person("olga", Role.OPERATOR))
+    shown = client.get(reverse(name)).content.decode()
+    assert reverse("create_queue") not in shown
+    assert "You have the role operator, which may not change queues" in shown.partition('<div class="empty')[2]
 
 
 def test_overview_never_shows_an_old_figure_as_if_it_were_fresh(admin_client: Client) -> None:
