@@ -22,7 +22,7 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_edits import edit_letter
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
-from queueapi.actions.tenants import ensure_system_tenant
+from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LagStatus, LetterState, OperationState, ProcessState, Role
 from queueapi.models import (
     AuditEntry,
@@ -791,6 +791,19 @@ def test_letters_are_discarded_with_a_reason_after_a_plan(admin_client: Client) 
     shown = text_of(admin_client.get(reverse("dead_letter", args=[letters[0].pk])))
     assert "by admin: test data" in shown
     assert "Discarded by admin, with 2 letters in all: test data" in shown
+
+
+def test_the_plan_of_a_decision_says_whose_letters_they_are(admin_client: Client) -> None:
+    acme, bolt = create_tenant(SYSTEM, "Acme"), create_tenant(SYSTEM, "Bolt")
+    shared, own = make_queue("Main"), make_queue("Main", acme)
+    whose = ((shared, acme), (shared, acme), (shared, bolt), (shared, None), (own, acme))
+    chosen = [str(make_letter(queue, tenant=tenant).pk) for queue, tenant in whose]
+    shown = text_of(admin_client.post(reverse("discard_letters"), {"letter": chosen}))
+    for told in ("Main Acme 2", "Main Bolt 1", "Main none named 1", "Main of Acme Acme 1"):
+        assert told in shown
+    some = text_of(admin_client.post(reverse("discard_letters"), {"letter": chosen[:2]}))
+    assert "Main Acme 2" in some
+    assert "Bolt" not in some
 
 
 def test_discarded_letters_are_restored_from_their_tab(admin_client: Client) -> None:
