@@ -18,7 +18,6 @@ from console.lists import ListPage, Sort, Tab, make_tabs
 from console.live import render_live
 from console.payloads import show_headers, show_payload
 from queueapi.actions.letter_edits import note_group, note_letter
-from queueapi.actions.replays import replay_letters
 from queueapi.choices import LetterState
 from queueapi.errors import ActionError
 from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterEdit, DeadLetterGroup, QuarantinedLetter
@@ -142,18 +141,6 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
     }
     is_final = letter.state != LetterState.REPLAYING
     return render_live(request, "dead_letters/page.html", "dead_letters/live.html", context, is_final=is_final)
-
-
-@require_POST
-def replay_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
-    letter = get_object_or_404(DeadLetter, pk=pk)
-    try:
-        replay_letters(actor_of(request), [letter.pk])
-    except ActionError as error:
-        messages.error(request, f"Not replayed: {error.message}.")
-    else:
-        messages.success(request, "The replay has started. This page follows it.")
-    return redirect("dead_letter", pk=letter.pk)
 
 
 @require_POST

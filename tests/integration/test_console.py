@@ -161,7 +161,6 @@ def test_people_without_a_role_are_told_so(visitor: Client) -> None:
 def test_strangers_change_nothing(client: Client) -> None:
     letter, operation = make_letter(make_queue()), make_operation()
 
-    client.post(reverse("replay_letter", args=[letter.pk]))
     client.post(reverse("replay_letters"), {"letter": [str(letter.pk)], "confirm": "yes"})
     client.post(reverse("cancel_operation", args=[operation.pk]))
 
@@ -245,7 +244,7 @@ def test_a_form_without_its_token_changes_nothing(admin_user: User) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(admin_user)
 
-    response = client.post(reverse("replay_letter", args=[letter.pk]))
+    response = client.post(reverse("replay_letters"), {"letter": str(letter.pk), "confirm": "yes"})
 
     assert response.status_code == 403
     assert "This form has expired" in text_of(response)
@@ -674,10 +673,15 @@ def test_headers_that_are_not_what_their_name_says_are_shown_as_they_are() -> No
 # Replay
 
 
-def test_a_letter_is_replayed_from_its_page(admin_client: Client, admin_user: User) -> None:
+def test_a_letter_is_replayed_from_its_page_after_the_plan(admin_client: Client, admin_user: User) -> None:
     letter = make_letter(make_queue())
+    shown = admin_client.get(reverse("dead_letter", args=[letter.pk])).content.decode()
+    assert re.search(rf'action="{reverse("replay_letters")}".*?name="letter" value="{letter.pk}"', shown, re.DOTALL)
 
-    response = admin_client.post(reverse("replay_letter", args=[letter.pk]), follow=True)
+    plan = admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk), "back": "?state=open"})
+    assert "1 message will be sent again" in text_of(plan)
+    assert not Operation.objects.exists()
+    response = admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk), "confirm": "yes"})
 
     letter.refresh_from_db()
     assert letter.state == LetterState.REPLAYING
@@ -685,21 +689,23 @@ def test_a_letter_is_replayed_from_its_page(admin_client: Client, admin_user: Us
     operation = letter.replay.operation
     assert operation.created_by == admin_user
     assert AuditEntry.objects.get(object_id=str(operation.pk)).address == "127.0.0.1"
-    assert "The replay has started" in text_of(response)
-    assert reverse("operation", args=[operation.pk]) in response.content.decode()
-    assert 'hx-trigger="every 2s' in response.content.decode()
+    assert response.headers["Location"] == reverse("operation", args=[operation.pk])
+    followed = admin_client.get(reverse("dead_letter", args=[letter.pk])).content.decode()
+    assert reverse("operation", args=[operation.pk]) in followed
+    assert 'hx-trigger="every 2s' in followed
 
 
 def test_a_letter_that_is_being_replayed_is_not_replayed_again(admin_client: Client) -> None:
     letter = make_letter(make_queue())
-    url = reverse("replay_letter", args=[letter.pk])
-    admin_client.post(url)
+    confirmed = {"letter": str(letter.pk), "confirm": "yes"}
+    admin_client.post(reverse("replay_letters"), confirmed)
 
-    response = admin_client.post(url, follow=True)
+    response = admin_client.post(reverse("replay_letters"), confirmed)
 
     assert Operation.objects.count() == 1
-    assert "Not replayed: 1 of the letters are being replayed already." in text_of(response)
-    assert re.search(r'id="replay"[^>]* disabled title="It is being replayed right now\."', response.content.decode())
+    assert "1 are being replayed already" in text_of(response)
+    shown = admin_client.get(reverse("dead_letter", args=[letter.pk])).content.decode()
+    assert re.search(r'id="replay"[^>]* disabled title="It is being replayed right now\."', shown)
 
 
 @pytest.mark.parametrize(
@@ -985,7 +991,6 @@ def test_an_operation_that_is_over_is_not_cancelled(admin_client: Client) -> Non
         "discard_letters",
         "restore_letters",
         "release_letters",
-        "replay_letter",
         "note_letter",
         "cancel_operation",
     ],
