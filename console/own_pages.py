@@ -33,7 +33,6 @@ OWN: Final[Mapping[str, View]] = {
     "resume_queue": own_queues.resume,
     "dead_letters": own_letters.OwnLetterList.as_view(),
     "dead_letter": own_letters.show_letter,
-    "replay_letter": own_letters.replay_letter,
     "note_letter": own_letters.write_note,
     "letter_payload": own_letters.download_payload,
     "replay_letters": letter_decisions.replay_selected,

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from console.access import is_told_details
 from console.filters import TenantNameFilter, search_box
+from queueapi.access.secrets import prefix_of
 from queueapi.choices import Role
 from queueapi.models import ApiToken
 
@@ -36,7 +37,7 @@ class TokenFilter(django_filters.FilterSet):
     def search(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
         text = Q(name__icontains=value) | Q(created_by__username__icontains=value)
         # A whole token may be pasted here: of that only the beginning is looked for.
-        return rows.filter(text | Q(prefix__startswith=value[:16]))
+        return rows.filter(text | Q(prefix__startswith=prefix_of(value) or value))
 
     def by_life(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
         if value == "revoked":

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from console.request_limits import exceeded
-from console.templatetags.console import age_text, duration, number
+from console.templatetags.console import age_text, duration, number, plural, short_class
 from queueapi.choices import AlertSeverity, LagStatus, LetterState, OperationState, Tone
 from queueapi.selectors.freshness import is_stale
 from queueapi.selectors.overview import Overview
@@ -70,7 +70,7 @@ def _hosts(seen: Overview) -> Iterator[Problem]:
 def _consumers(seen: Overview) -> Iterator[Problem]:
     for one in seen.troubled_consumers:
         state = f"{one.state_choice.label.lower()} for {duration(timezone.now() - one.since)}"
-        text = f"{one.queue.name}: the consumer of {one.what} has been {state}: {one.reason}."
+        text = f"{one.queue.full_name}: the consumer of {one.what} has been {state}: {one.reason}."
         yield Problem(Tone.BAD, text, f"{reverse('queue', args=[one.queue_id])}#consumers", "See its consumers")
 
 
@@ -78,16 +78,28 @@ def _pauses(seen: Overview) -> Iterator[Problem]:
     for pause in seen.pauses:
         tone = Tone.BAD if pause.is_by_system else Tone.WARN
         state = f"paused by {pause.paused_by} {age_text(pause.paused_at)}"
-        text = f"{pause.queue.name}: {pause.what} was {state}: {pause.reason}."
+        text = f"{pause.queue.full_name}: {pause.what} was {state}: {pause.reason}."
         yield Problem(tone, text, f"{reverse('queue', args=[pause.queue_id])}#pauses", "See its pauses")
 
 
 def _letters(seen: Overview) -> Iterator[Problem]:
-    if seen.totals.open_letters and seen.totals.newest_letter:
-        waits = "dead letter waits" if seen.totals.open_letters == 1 else "dead letters wait"
-        newest = age_text(seen.totals.newest_letter)
-        text = f"{number(seen.totals.open_letters)} open {waits} for a decision, the newest from {newest}."
+    totals = seen.totals
+    if totals.open_letters and totals.oldest_letter and totals.newest_letter:
+        waits = "dead letter waits" if totals.open_letters == 1 else "dead letters wait"
+        oldest, newest = age_text(totals.oldest_letter), age_text(totals.newest_letter)
+        ages = f"from {oldest}" if totals.open_letters == 1 else f"the oldest from {oldest}, the newest from {newest}"
+        text = f"{number(totals.open_letters)} open {waits} for a decision, {ages}{_largest_group(seen)}."
         yield Problem(Tone.BAD, text, f"{reverse('dead_letters')}?state={LetterState.OPEN.value}", "Review them")
+
+
+def _largest_group(seen: Overview) -> str:
+    """What most of the letters have in common, and of how many tenants these are."""
+    if not seen.groups:
+        return ""
+    row = seen.groups[0]
+    group, tenants = row.group, plural(row.tenants, "tenant,tenants")
+    some = "" if group.open_letters == seen.totals.open_letters else f"{number(group.open_letters)} with "
+    return f": {some}{short_class(group.exception_class)} in {group.queue.full_name}, of {tenants}"
 
 
 def _operations(seen: Overview) -> Iterator[Problem]:
@@ -104,7 +116,8 @@ def _lag(seen: Overview) -> Iterator[Problem]:
     troubled = [one.lag for one in seen.queues if one.lag.is_troubled and not one.lag.is_stale]
     for lag in troubled[:_LAGS_TOLD]:
         status = lag.status or LagStatus.WARN
-        text = f"{lag.queue.name}: {status.label}: {lag.reason}."
+        lasts = f" for {duration(lag.status_lasts)}" if lag.status_lasts is not None else ""
+        text = f"{lag.queue.full_name}: {status.label}{lasts}: {lag.reason}."
         yield Problem(status.tone, text, f"{reverse('queue', args=[lag.queue.pk])}#why", "See why")
     more = len(troubled) - _LAGS_TOLD
     if more > 0:

@@ -18,7 +18,6 @@ from console.lists import ListPage, Sort, Tab, make_tabs
 from console.live import render_live
 from console.payloads import show_headers, show_payload
 from queueapi.actions.letter_edits import note_group, note_letter
-from queueapi.actions.replays import replay_letters
 from queueapi.choices import LetterState
 from queueapi.errors import ActionError
 from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterEdit, DeadLetterGroup, QuarantinedLetter
@@ -147,18 +146,6 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
-def replay_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
-    letter = get_object_or_404(DeadLetter, pk=pk)
-    try:
-        replay_letters(actor_of(request), [letter.pk])
-    except ActionError as error:
-        messages.error(request, f"Not replayed: {error.message}.")
-    else:
-        messages.success(request, "The replay has started. This page follows it.")
-    return redirect("dead_letter", pk=letter.pk)
-
-
-@require_POST
 def write_note(request: HttpRequest, pk: UUID) -> HttpResponse:
     letter = get_object_or_404(DeadLetter, pk=pk)
     try:
@@ -198,7 +185,7 @@ def _all_matching(wanted: LetterFilter) -> dict[str, str] | None:
 
 def _group_facts(group_id: int | None) -> dict[str, Any] | None:
     """What a list of one group's letters says of the group."""
-    group = DeadLetterGroup.objects.select_related("queue").filter(pk=group_id).first() if group_id else None
+    group = DeadLetterGroup.objects.select_related("queue__tenant").filter(pk=group_id).first() if group_id else None
     if group is None:
         return None
     trend = group_trends([group])[group.pk]

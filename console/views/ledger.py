@@ -16,4 +16,4 @@ class LedgerList(ListPage):
     columns = {"at": "at", "who": "actor_name", "action": "action", "letters": "count"}
 
     def all_rows(self) -> QuerySet[Any]:
-        return LedgerEntry.objects.select_related("replay__operation", "group__queue")
+        return LedgerEntry.objects.select_related("replay__operation", "group__queue__tenant")

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -17,6 +18,7 @@ from console.letter_selections import posted_selection
 from console.replay_forms import ReplayForm
 from queueapi.actions.actor import Actor
 from queueapi.actions.dead_letters import (
+    REPLAY_IS_OVER,
     discard_letters,
     plan_discard,
     plan_release,
@@ -30,7 +32,7 @@ from queueapi.errors import ActionError
 from queueapi.models import LedgerEntry, Queue
 from queueapi.replaying import DEFAULT_RAMP, ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection
-from queueapi.selectors.letter_plans import LetterPlan
+from queueapi.selectors.letter_plans import ANY, LetterPlan, concerned
 from queueapi.selectors.replay_plans import ReplayPlan, plan_replay, ready_letters
 
 # Sent along by the page that shows the plan: how to go about it was chosen there.
@@ -39,7 +41,7 @@ _PLANNED: Final = "planned"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What may be decided on letters that are in `before`."""
+    """What may be decided on letters that are in `before` and `ready` for it."""
 
     verb: str
     done: str
@@ -48,6 +50,7 @@ class Decision:
     act: Callable[[Actor, Selection, str], LedgerEntry]
     consequence: str
     needs_reason: bool = True
+    ready: Q = ANY
 
 
 DISCARD: Final = Decision(
@@ -75,6 +78,7 @@ RELEASE: Final = Decision(
     release_letters,
     "They are open again, and can be replayed. Look first whether their messages still wait in their queue: whoever "
     "replays them then has them handled twice.",
+    ready=REPLAY_IS_OVER,
 )
 
 
@@ -133,9 +137,16 @@ def _decide(request: HttpRequest, decision: Decision) -> HttpResponse:
             letters = "letter was" if entry.count == 1 else "letters were"
             messages.success(request, f"{entry.count:,} {letters} {decision.done}.")
             return redirect(f"{reverse('dead_letters')}{_back(request)}")
-    context = {"plan": decision.plan(selection), "decision": decision, "reason": reason}
+    plan = decision.plan(selection)
+    context = {"plan": plan, "decision": decision, "reason": reason, **_concerned(plan, selection, decision)}
     named = [] if isinstance(selection, LetterFilter) else selection
     return render(request, "dead_letters/decision.html", {**context, "ready": named, **_common(request)})
+
+
+def _concerned(plan: LetterPlan, selection: Selection, decision: Decision) -> dict[str, Any]:
+    """Whose letters these are. Nobody's where nothing can be done: there may be a million."""
+    shown, more = ([], 0) if plan.why_not else concerned(selection, decision.before, decision.ready)
+    return {"concerned": shown, "more_concerned": more}
 
 
 def _careful(selection: Selection) -> ReplaySettings:

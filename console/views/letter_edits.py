@@ -21,7 +21,7 @@ from queuecore.errors import QueueError
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The form; a POST compares what was typed with the original, saves it, or saves and replays it."""
-    letter = get_object_or_404(DeadLetter.objects.select_related("queue", "body"), pk=pk)
+    letter = get_object_or_404(DeadLetter.objects.select_related("queue__tenant", "body"), pk=pk)
     was_edited_at = DeadLetterEdit.objects.filter(letter=letter).values_list("edited_at", flat=True).first()
     now = message_of(letter)
     if request.method == "POST":

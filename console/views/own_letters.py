@@ -69,12 +69,6 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 @require_POST
-def replay_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
-    _known(request, pk)
-    return dead_letters.replay_letter(request, pk)
-
-
-@require_POST
 def write_note(request: HttpRequest, pk: UUID) -> HttpResponse:
     _known(request, pk)
     return dead_letters.write_note(request, pk)

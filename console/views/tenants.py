@@ -24,8 +24,7 @@ from queueapi.errors import ActionError
 from queueapi.models import Tenant
 from queueapi.selectors.alerts import open_alerts_of
 from queueapi.selectors.freshness import freshness_from, freshness_values
-from queueapi.selectors.queue_rows import queue_rows
-from queueapi.selectors.tenant_figures import open_groups_of, quota_uses, today, usage_of
+from queueapi.selectors.tenant_figures import first_used_by, open_groups_of, quota_uses, today, usage_of
 from queueapi.selectors.tenants import audit_of_tenant, tenants_with_counts
 
 QUEUES_SHOWN: Final = 25
@@ -56,12 +55,11 @@ def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
     """All that is one tenant's, and the way to each of it."""
     tenant = get_object_or_404(tenants_with_counts().annotate(**freshness_values()), pk=pk)
     usage = usage_of(tenant.pk, USAGE_DAYS)
-    queues = queue_rows(tenant.queues.select_related("tenant").order_by("name")[: QUEUES_SHOWN + 1])
     context = {
         "tenant": tenant,
         "quotas": quota_uses(tenant, usage),
-        "queues": queues[:QUEUES_SHOWN],
-        "has_more_queues": len(queues) > QUEUES_SHOWN,
+        "queues": first_used_by(tenant, QUEUES_SHOWN),
+        "most_queues": QUEUES_SHOWN,
         "groups": open_groups_of(tenant.pk),
         "alerts": open_alerts_of(tenant.pk, ALERTS_SHOWN),
         "requests": list(tenant.isolation_requests.all()[:REQUESTS_SHOWN]),

@@ -25,8 +25,9 @@ from queueapi.selectors.letter_plans import ANY, LetterPlan, plan_change
 # More would keep everyone else who writes waiting.
 MAX_AT_ONCE: Final = 10_000
 LONGEST_REASON: Final = 2_000
+# What else letters that are being replayed must be to be released.
+REPLAY_IS_OVER: Final = Q(replay__operation__state__in=FINAL_OPERATION_STATES)
 
-_REPLAY_IS_OVER: Final = Q(replay__operation__state__in=FINAL_OPERATION_STATES)
 _NOTHING: Final[Mapping[str, Combinable]] = MappingProxyType({})
 
 
@@ -42,7 +43,7 @@ def plan_restore(selection: Selection) -> LetterPlan:
 
 def plan_release(selection: Selection) -> LetterPlan:
     """What `release_letters` would do now."""
-    return plan_change(selection, LetterState.REPLAYING, LetterState.OPEN, MAX_AT_ONCE, _REPLAY_IS_OVER)
+    return plan_change(selection, LetterState.REPLAYING, LetterState.OPEN, MAX_AT_ONCE, REPLAY_IS_OVER)
 
 
 def discard_letters(actor: Actor, selection: Selection, reason: str) -> LedgerEntry:
@@ -69,7 +70,7 @@ def release_letters(actor: Actor, selection: Selection, reason: str) -> LedgerEn
     states = (LetterState.REPLAYING, LetterState.OPEN)
     counted = {"replay_count": F("replay_count") + 1}
     # To the ledger it is another way of being open again: what they were before is told there.
-    return _change(actor, LedgerAction.RESTORE, selection, *states, reason, ready=_REPLAY_IS_OVER, also=counted)
+    return _change(actor, LedgerAction.RESTORE, selection, *states, reason, ready=REPLAY_IS_OVER, also=counted)
 
 
 def checked_reason(reason: str) -> str:

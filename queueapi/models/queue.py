@@ -50,6 +50,11 @@ def _at_least(field: str, least: float) -> models.CheckConstraint:
     )
 
 
+def full_queue_name(name: str, tenant_id: uuid.UUID, tenant: str) -> str:
+    """What tells a queue from all others: tenants commonly call their own as the shared ones are called."""
+    return name if tenant_id == SYSTEM_TENANT else f"{name} of {tenant}"
+
+
 class Queue(models.Model):
     """A named stream of one service type, and how it is consumed. Name, topic and service type never change: stored
     messages depend on them. Partitions are numbered, and no number ever means another one: a queue that is resized gets
@@ -204,6 +209,15 @@ class Queue(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def full_name(self) -> str:
+        return full_queue_name(self.name, self.tenant_id, str(self.tenant))
+
+    @property
+    def full_topic(self) -> str:
+        """What the provider's topics of its partitions are called, up to their numbers."""
+        return TopicPartitionInfo(self.topic, None, self.tenant_id).full_topic_name
 
     @property
     def state_choice(self) -> QueueState:

@@ -27,6 +27,7 @@ from queueapi.models import (
     Tenant,
 )
 from queueapi.models.pause import SYSTEM_ACTOR
+from queueapi.models.queue import full_queue_name
 from queueapi.selectors.freshness import STALE_AFTER, Freshness, pipeline_freshness
 from queuecore.topics import SYSTEM_TENANT
 
@@ -101,11 +102,8 @@ class _Reading:
 
     @cached_property
     def subjects(self) -> dict[UUID, Subject]:
-        rows = Queue.objects.order_by().values_list("id", "name", "tenant_id")
-        return {
-            queue: Subject(SubjectKind.QUEUE, name, str(queue), None if tenant == SYSTEM_TENANT else tenant)
-            for queue, name, tenant in rows
-        }
+        rows = Queue.objects.order_by().values_list("id", "name", "tenant_id", "tenant__name")
+        return {pk: _subject(pk, full_queue_name(name, tenant, owner), tenant) for pk, name, tenant, owner in rows}
 
     @cached_property
     def lag(self) -> list[_Lag]:
@@ -164,6 +162,10 @@ class _Reading:
     def alone(self, kind: SubjectKind, name: str, value: float, detail: str = "") -> Figures:
         one = Observation(Subject(kind, name), value, self.now, detail[:_LONGEST_DETAIL])
         return Figures(self.now, {one.subject.key: one})
+
+
+def _subject(queue: UUID, name: str, tenant: UUID) -> Subject:
+    return Subject(SubjectKind.QUEUE, name, str(queue), None if tenant == SYSTEM_TENANT else tenant)
 
 
 def _lag_messages(reading: _Reading) -> Reported:

@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 from queueapi.alerting.matching import RuleBook
 from queueapi.alerting.values import Figures, Rule
 from queueapi.models import AlertRule, Queue
+from queueapi.models.queue import full_queue_name
 from queueapi.selectors.alert_figures import Reported, Told, reported_for
 from queuecore.topics import SYSTEM_TENANT
 
@@ -55,8 +56,8 @@ def measures_of(rule: AlertRule, now: datetime) -> Measures:
 def _of_queues(rule: AlertRule, found: Reported) -> list[tuple[str, Told]]:
     """Those that it holds for are chosen by the database: there may be very many, and all are looked at."""
     told = found.told
-    names = _queues_of(rule).order_by().values_list("pk", "name")
-    own = ((name, told.get(queue, found.rest)) for queue, name in names)
+    names = _queues_of(rule).order_by().values_list("pk", "name", "tenant_id", "tenant__name")
+    own = ((full_queue_name(name, tenant, owner), told.get(queue, found.rest)) for queue, name, tenant, owner in names)
     return [(name, one) for name, one in own if one is not None]
 
 

@@ -13,7 +13,7 @@ def rules_for_lists() -> QuerySet[AlertRule]:
     alerts = Alert.objects.exclude(state=AlertState.RESOLVED).filter(rule=OuterRef("pk"))
     worst = alerts.order_by().values("rule").annotate(worst=Max("value")).values("worst")
     return (
-        AlertRule.objects.select_related("tenant", "queue")
+        AlertRule.objects.select_related("tenant", "queue__tenant")
         .prefetch_related("channels", "escalation_channels")
         .annotate(
             open_alerts=number_of(alerts, "rule"),

@@ -83,7 +83,7 @@ def troubled_consumers(alive: Iterable[str]) -> QuerySet[ConsumerStanding]:
     """Those of these hosts that do not get on, the longest first."""
     return (
         ConsumerStanding.objects.filter(state__in=TROUBLED_CONSUMER_STATES, service_id__in=list(alive))
-        .select_related("queue")
+        .select_related("queue__tenant")
         .defer("tenants")
         .order_by("since")
     )
@@ -94,4 +94,4 @@ def pauses_of(queue: Queue) -> QuerySet[Pause]:
 
 
 def all_pauses() -> QuerySet[Pause]:
-    return Pause.objects.select_related("queue", "tenant")
+    return Pause.objects.select_related("queue__tenant", "tenant")

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import (
@@ -23,6 +23,7 @@ from django.db.models import (
     Window,
 )
 from django.db.models.functions import RowNumber
+from django.utils import timezone
 
 from queueapi.choices import LagStatus
 from queueapi.models import LagCurrent, Queue
@@ -93,6 +94,15 @@ class QueueLag(LagFigures):
     def reason(self) -> str:
         """Why it has its status, without naming that again."""
         return "" if self.worst is None else self.worst.reason.removeprefix(f"{self.worst.status_choice.label}: ")
+
+    @property
+    def status_since(self) -> datetime | None:
+        return None if self.worst is None else self.worst.status_since
+
+    @property
+    def status_lasts(self) -> timedelta | None:
+        """For how long it has been so."""
+        return None if self.status_since is None else timezone.now() - self.status_since
 
     @property
     def is_of_one_of_several(self) -> bool:

@@ -7,10 +7,11 @@ from django.db.models import Count, Q
 
 from queueapi.change_plans import Change
 from queueapi.choices import LetterState
-from queueapi.models import DeadLetter
+from queueapi.models import DeadLetter, Queue, Tenant
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
 
 ANY: Final = Q()
+CONCERNED_SHOWN: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,15 @@ class LetterPlan:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Concerned:
+    """So many letters of one tenant in one queue; None: they name no tenant."""
+
+    queue: Queue
+    tenant: Tenant | None
+    letters: int
+
+
 def letters_told(number: int) -> str:
     return f"{number:,} letter{'' if number == 1 else 's'}"
 
@@ -71,6 +81,18 @@ def plan_change(selection: Selection, before: LetterState, after: LetterState, m
         missing = len(set(selection)) - sum(numbers.values())
     why_not = _why_not(selection, letters, most, _refusal(selection, before, refused, missing))
     return LetterPlan(before, after, letters, refused, missing, why_not)
+
+
+def concerned(selection: Selection, before: LetterState, ready: Q = ANY) -> tuple[list[Concerned], int]:
+    """Whose letters a change of those in `before` would be of, and in which queues, most first; and how many more of
+    these there are."""
+    rows = selected_letters(selection).filter(ready, state=before).order_by().values_list("queue_id", "tenant_id")
+    counts = list(rows.annotate(letters=Count("pk")).order_by("-letters", "queue_id", "tenant_id"))
+    shown = counts[:CONCERNED_SHOWN]
+    queues = Queue.objects.select_related("tenant").in_bulk({queue for queue, _, _ in shown})
+    tenants = Tenant.objects.in_bulk({tenant for _, tenant, _ in shown if tenant is not None})
+    told = [Concerned(queues[queue], tenants.get(tenant), letters) for queue, tenant, letters in shown]
+    return told, len(counts) - len(shown)
 
 
 def _why_not(selection: Selection, letters: int, most: int, refusal: str) -> str:

@@ -45,6 +45,7 @@ TROUBLES_SHOWN: Final = 20
 FAILURES_REMEMBERED: Final = timedelta(hours=24)
 TREND_MINUTES: Final = 60
 _MINUTE: Final = timedelta(minutes=1)
+_OF_QUEUES: Final = ("queues", "lag_messages", "open_letters", "oldest_letter", "newest_letter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ class Totals:
     queues: int
     lag_messages: int
     open_letters: int
+    oldest_letter: datetime | None
     newest_letter: datetime | None
     operations: OperationCounts
 
@@ -137,7 +139,7 @@ def overview() -> Overview:
 
 def freshness_and_totals() -> tuple[Freshness, Totals]:
     """One query, as soon as there is a queue: the page is asked for every few seconds."""
-    letters = DeadLetter.objects.filter(state=LetterState.OPEN).order_by("-failed_at").values("failed_at")[:1]
+    letters = DeadLetter.objects.filter(state=LetterState.OPEN).values("failed_at")
     unfinished = Operation.objects.exclude(state__in=FINAL_OPERATION_STATES)
     day = timezone.now() - FAILURES_REMEMBERED
     failed = Operation.objects.filter(state=OperationState.FAILED, finished_at__gte=day)
@@ -145,14 +147,15 @@ def freshness_and_totals() -> tuple[Freshness, Totals]:
         queues=Count("pk"),
         lag_messages=Coalesce(Max(Subquery(_sum(LagCurrent.objects.all(), "lag_messages"))), 0),
         open_letters=Coalesce(Max(Subquery(_sum(DeadLetterGroup.objects.all(), "open_letters"))), 0),
-        newest_letter=Max(Subquery(letters)),
+        oldest_letter=Max(Subquery(letters.order_by("failed_at")[:1])),
+        newest_letter=Max(Subquery(letters.order_by("-failed_at")[:1])),
         unfinished=Coalesce(Max(Subquery(_counted(unfinished))), 0),
         failed=Coalesce(Max(Subquery(_counted(failed))), 0),
         last_failed=Max(Subquery(failed.order_by("-finished_at").values("finished_at")[:1])),
         **{name: Max(value) for name, value in freshness_values().items()},
     )
     operations = OperationCounts(*(found[name] for name in ("unfinished", "failed", "last_failed")))
-    summed = {name: found[name] for name in ("queues", "lag_messages", "open_letters", "newest_letter")}
+    summed = {name: found[name] for name in _OF_QUEUES}
     # Of no queue at all nothing is told along.
     freshness = freshness_from(found) if found["queues"] else pipeline_freshness()
     return freshness, Totals(**summed, operations=operations)

@@ -8,6 +8,7 @@ from django.utils import timezone
 from queueapi.alerting.metrics import SubjectKind
 from queueapi.choices import AlertState
 from queueapi.models import Alert, AlertRule, Queue, Silence, Tenant
+from queueapi.models.queue import full_queue_name
 
 
 def alerts_matching(
@@ -38,12 +39,13 @@ def silences_of(alert: Alert) -> QuerySet[Silence]:
 
 
 def silences_for_lists() -> QuerySet[Silence]:
-    return Silence.objects.select_related("rule", "tenant", "queue")
+    return Silence.objects.select_related("rule", "tenant", "queue__tenant")
 
 
 def subject_names(keys: Iterable[str]) -> dict[str, str]:
     """What `Subject.key` stands for, as people call it: one query, however many. A queue that is gone keeps its id."""
     parts = {key: key.partition(":") for key in keys if key}
     ids = {identity for kind, _, identity in parts.values() if kind == SubjectKind.QUEUE}
-    queues = {str(pk): name for pk, name in Queue.objects.filter(pk__in=ids).values_list("pk", "name")} if ids else {}
+    found = Queue.objects.filter(pk__in=ids).values_list("pk", "name", "tenant_id", "tenant__name") if ids else ()
+    queues = {str(pk): full_queue_name(name, tenant, owner) for pk, name, tenant, owner in found}
     return {key: queues.get(identity) or identity or f"the {kind}" for key, (kind, _, identity) in parts.items()}

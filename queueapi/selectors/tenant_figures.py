@@ -12,7 +12,7 @@ from django.utils import timezone
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetterGroup, DeadLetterTally, Pause, Queue, Tenant, TenantUsageDay
 from queueapi.selectors.lag import queue_lags
-from queueapi.selectors.queue_rows import QueueRow
+from queueapi.selectors.queue_rows import QueueRow, queue_rows
 from queueapi.selectors.tenants import QuotaLine, quota_lines
 from queuecore.topics import SYSTEM_TENANT, ServiceType
 
@@ -44,9 +44,31 @@ class QuotaUse:
 
 def queues_used_by(tenant_id: UUID) -> QuerySet[Queue]:
     """Its own, and of the rule engine's shared ones those in whose place it has none."""
-    own = Queue.objects.filter(tenant=tenant_id, name__iexact=OuterRef("name"))
-    shared = Q(tenant=SYSTEM_TENANT, service_type=ServiceType.TB_RULE_ENGINE.value) & ~Exists(own)
-    return Queue.objects.filter(Q(tenant=tenant_id) | shared).select_related("tenant")
+    return Queue.objects.filter(Q(tenant=tenant_id) | _shared_with(tenant_id)).select_related("tenant")
+
+
+@dataclass(frozen=True, slots=True)
+class UsedQueues:
+    """The first of a tenant's own queues by name, and of the shared ones that its messages go through."""
+
+    own: list[QueueRow]
+    shared: list[QueueRow]
+
+
+def first_used_by(tenant: Tenant, most: int) -> UsedQueues:
+    """So many of each, found by one query. What is told of them is this tenant's, as `rows_for_tenant` has it; of the
+    system's queues it is everyone's, and it shares none with itself."""
+    own = tenant.queues.select_related("tenant").order_by("name")
+    if tenant.is_system:
+        return UsedQueues(queue_rows(own[:most]), [])
+    shared = Queue.objects.filter(_shared_with(tenant.pk)).order_by("name")
+    first = Q(pk__in=own.values("pk")[:most]) | Q(pk__in=shared.values("pk")[:most])
+    listed = Queue.objects.filter(first).select_related("tenant").order_by("name")
+    rows = rows_for_tenant(tenant.pk, listed)
+    return UsedQueues(
+        [row for row in rows if row.queue.tenant_id == tenant.pk],
+        [row for row in rows if row.queue.tenant_id != tenant.pk],
+    )
 
 
 def rows_for_tenant(tenant_id: UUID, queues: Iterable[Queue]) -> list[QueueRow]:
@@ -75,7 +97,7 @@ def open_letters_by_queue(tenant_id: UUID, queues: Iterable[UUID] | None = None)
 
 def open_groups_of(tenant_id: UUID) -> list[HitGroup]:
     """The errors that most of its open letters have, most first."""
-    tallies = _open_tallies(tenant_id).select_related("group__queue").order_by("-letters")
+    tallies = _open_tallies(tenant_id).select_related("group__queue__tenant").order_by("-letters")
     return [HitGroup(tally.group, tally.letters) for tally in tallies[:GROUPS_SHOWN]]
 
 
@@ -98,6 +120,11 @@ def quota_uses(tenant: Tenant, usage: Iterable[TenantUsageDay]) -> list[QuotaUse
 def today() -> date:
     """By UTC, as usage is counted."""
     return timezone.now().date()
+
+
+def _shared_with(tenant_id: UUID) -> Q:
+    own = Queue.objects.filter(tenant=tenant_id, name__iexact=OuterRef("name"))
+    return Q(tenant=SYSTEM_TENANT, service_type=ServiceType.TB_RULE_ENGINE.value) & Q(~Exists(own))
 
 
 def _open_tallies(tenant_id: UUID) -> QuerySet[DeadLetterTally]:

@@ -37,7 +37,12 @@ def test_a_failed_message_is_replayed_from_the_browser(demo: RunningSystem, page
     eventually(letter_listed, LETTER_MS)
     page.get_by_role("row", name=re.compile("DownstreamUnavailable")).get_by_role("link").first.click()
     expect(page.get_by_text("billing service answered 503 for sensor 7").first).to_be_visible()
-    page.get_by_role("button", name="Replay").click()
+    letter = page.url
+    page.get_by_role("button", name="Replay…").click()
+    expect(page.get_by_role("heading", name="1 message will be sent again")).to_be_visible()
+    page.get_by_role("button", name="Replay 1 letter").click()
+    expect(page).to_have_url(re.compile("/operations/"))
+    page.goto(letter)
     expect(page.get_by_test_id("letter-state")).to_have_text("Replayed", timeout=LETTER_MS)
 
 

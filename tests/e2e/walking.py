@@ -36,8 +36,8 @@ NO_PAGES: Final = {
 LEADING_BACK: Final = frozenset((
     "acknowledge_alert", "activate_queue", "approve_isolation", "cancel_operation", "cancel_rebalance",
     "comment_isolation", "note_group", "note_letter", "pause_operation", "pause_queue", "refuse_isolation",
-    "replay_letter", "resume_operation", "resume_queue", "resume_tenant", "retry_isolation", "silence_alert",
-    "switch_alert_rule", "test_alert_channel", "withdraw_isolation",
+    "resume_operation", "resume_queue", "resume_tenant", "retry_isolation", "silence_alert", "switch_alert_rule",
+    "test_alert_channel", "withdraw_isolation",
 ))  # fmt: skip
 _NOBODY: dict[str, Any] = {"UUIDConverter": UUID(int=0), "IntConverter": 0, "StringConverter": "none"}
 _LINKS = """[...document.querySelectorAll("a[href], [hx-get]")].map(

@@ -58,6 +58,12 @@ def test_the_highest_come_first_and_those_that_nobody_knows_last() -> None:
     assert seen.as_of == LagCurrent.objects.latest("as_of").as_of
 
 
+def test_a_tenants_queue_is_told_from_the_shared_one_of_its_name() -> None:
+    queue("Main", a=3)
+    queue("Main", create_tenant(SYSTEM, name="Acme"), a=90)
+    assert [one.name for one in measures_of(rule("all"), timezone.now()).worst] == ["Main of Acme", "Main"]
+
+
 def test_of_many_the_highest_are_shown_and_all_are_counted() -> None:
     for number in range(MEASURES_SHOWN + 5):
         queue(f"Queue{number:02}", a=200)

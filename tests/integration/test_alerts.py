@@ -93,6 +93,14 @@ def test_an_alert_says_what_is_wrong_since_when_and_where_to_look(queue, rule) -
     assert notices() == [("ops", "fired")]
 
 
+def test_an_alert_says_whose_queue_it_is(queue, rule) -> None:
+    own = Queue.objects.create(tenant=create_tenant(SYSTEM, "Acme"), name="Main", topic="own", handler="log")
+    make_rule(own)
+    alert = evaluated(own, 150)
+    assert alert.reason == "150 messages wait in queue Main of Acme; more than 100 messages is too much"
+    assert alert.subject_name == "Main of Acme"
+
+
 def test_where_nothing_may_wait_any_is_too_much(queue, rule) -> None:
     change_rule(ADA, rule, threshold=0, resolve_at=None)
     assert evaluated(queue, 1).reason == "1 message waits in queue Main; any is too much"

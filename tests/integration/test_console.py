@@ -23,8 +23,8 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_edits import edit_letter
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
-from queueapi.actions.tenants import ensure_system_tenant
-from queueapi.choices import LagStatus, LetterState, OperationState, ProcessState
+from queueapi.actions.tenants import create_tenant, ensure_system_tenant
+from queueapi.choices import LagStatus, LetterState, OperationState, ProcessState, Role
 from queueapi.models import (
     AuditEntry,
     DeadLetter,
@@ -43,6 +43,7 @@ from queueapi.runtime import close_provider
 from queuecore.messages import QueueMessage
 from tests import letters
 from tests.instances import announce
+from tests.people import person
 
 pytestmark = pytest.mark.django_db
 
@@ -162,7 +163,6 @@ def test_people_without_a_role_are_told_so(visitor: Client) -> None:
 def test_strangers_change_nothing(client: Client) -> None:
     letter, operation = make_letter(make_queue()), make_operation()
 
-    client.post(reverse("replay_letter", args=[letter.pk]))
     client.post(reverse("replay_letters"), {"letter": [str(letter.pk)], "confirm": "yes"})
     client.post(reverse("cancel_operation", args=[operation.pk]))
 
@@ -246,7 +246,7 @@ def test_a_form_without_its_token_changes_nothing(admin_user: User) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(admin_user)
 
-    response = client.post(reverse("replay_letter", args=[letter.pk]))
+    response = client.post(reverse("replay_letters"), {"letter": str(letter.pk), "confirm": "yes"})
 
     assert response.status_code == 403
     assert "This form has expired" in text_of(response)
@@ -309,10 +309,23 @@ def test_overview_says_each_problem_with_a_way_to_it(admin_client: Client) -> No
     assert "Everything is fine" not in shown
     assert "Process worker-spark is restarting (last exit: killed by SIGKILL)." in shown
     assert "No consumer host is alive" in shown
-    assert "1 open dead letter waits for a decision, the newest from 5 min ago." in shown
+    assert "1 open dead letter waits for a decision, from 5 min ago: OutOfRange in Main, of 1 tenant." in shown
     assert "1 operation failed within a day, the last 1 min ago." in shown
     assert "Main: WARN: it goes on, and falls behind by 40 messages a second. See why" in shown
     assert f'href="{reverse("dead_letters")}?state=open"' in response.content.decode()
+
+
+@pytest.mark.parametrize("name", ["overview", "queues"])
+def test_where_no_queue_is_those_who_may_are_offered_to_make_one(
+    admin_client: Client, client: Client, name: str
+) -> None:
+    assert re.search(
+        rf'<div class="empty.*href="{reverse("create_queue")}"', admin_client.get(reverse(name)).content.decode()
+    )
+    client.force_login(person("olga", Role.OPERATOR))
+    shown = client.get(reverse(name)).content.decode()
+    assert reverse("create_queue") not in shown
+    assert "You have the role operator, which may not change queues" in shown.partition('<div class="empty')[2]
 
 
 def test_overview_never_shows_an_old_figure_as_if_it_were_fresh(admin_client: Client) -> None:
@@ -353,8 +366,8 @@ def test_overview_sums_partitions_and_puts_the_worst_queue_first(admin_client: C
     shown = text_of(admin_client.get(reverse("overview")))
 
     assert "81 messages worst in Busy : 1 min 15 s behind" in shown
-    assert re.search(r"Busy System OK .* 1 min 15 s 80 no history in 10 s 3 s ago", shown)
-    assert shown.index("Busy System") < shown.index("Calm System")
+    assert re.search(r"Busy OK .* 1 min 15 s 80 no history in 10 s 3 s ago", shown)
+    assert shown.index("Busy OK") < shown.index("Calm OK")
 
 
 def test_a_live_part_is_only_the_part(admin_client: Client) -> None:
@@ -669,10 +682,15 @@ def test_headers_that_are_not_what_their_name_says_are_shown_as_they_are() -> No
 # Replay
 
 
-def test_a_letter_is_replayed_from_its_page(admin_client: Client, admin_user: User) -> None:
+def test_a_letter_is_replayed_from_its_page_after_the_plan(admin_client: Client, admin_user: User) -> None:
     letter = make_letter(make_queue())
+    shown = admin_client.get(reverse("dead_letter", args=[letter.pk])).content.decode()
+    assert re.search(rf'action="{reverse("replay_letters")}".*?name="letter" value="{letter.pk}"', shown, re.DOTALL)
 
-    response = admin_client.post(reverse("replay_letter", args=[letter.pk]), follow=True)
+    plan = admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk), "back": "?state=open"})
+    assert "1 message will be sent again" in text_of(plan)
+    assert not Operation.objects.exists()
+    response = admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk), "confirm": "yes"})
 
     letter.refresh_from_db()
     assert letter.state == LetterState.REPLAYING
@@ -680,21 +698,23 @@ def test_a_letter_is_replayed_from_its_page(admin_client: Client, admin_user: Us
     operation = letter.replay.operation
     assert operation.created_by == admin_user
     assert AuditEntry.objects.get(object_id=str(operation.pk)).address == "127.0.0.1"
-    assert "The replay has started" in text_of(response)
-    assert reverse("operation", args=[operation.pk]) in response.content.decode()
-    assert 'hx-trigger="every 2s' in response.content.decode()
+    assert response.headers["Location"] == reverse("operation", args=[operation.pk])
+    followed = admin_client.get(reverse("dead_letter", args=[letter.pk])).content.decode()
+    assert reverse("operation", args=[operation.pk]) in followed
+    assert 'hx-trigger="every 2s' in followed
 
 
 def test_a_letter_that_is_being_replayed_is_not_replayed_again(admin_client: Client) -> None:
     letter = make_letter(make_queue())
-    url = reverse("replay_letter", args=[letter.pk])
-    admin_client.post(url)
+    confirmed = {"letter": str(letter.pk), "confirm": "yes"}
+    admin_client.post(reverse("replay_letters"), confirmed)
 
-    response = admin_client.post(url, follow=True)
+    response = admin_client.post(reverse("replay_letters"), confirmed)
 
     assert Operation.objects.count() == 1
-    assert "Not replayed: 1 of the letters are being replayed already." in text_of(response)
-    assert re.search(r'id="replay"[^>]* disabled title="It is being replayed right now\."', response.content.decode())
+    assert "1 are being replayed already" in text_of(response)
+    shown = admin_client.get(reverse("dead_letter", args=[letter.pk])).content.decode()
+    assert re.search(r'id="replay"[^>]* disabled title="It is being replayed right now\."', shown)
 
 
 @pytest.mark.parametrize(
@@ -786,6 +806,19 @@ def test_letters_are_discarded_with_a_reason_after_a_plan(admin_client: Client) 
     shown = text_of(admin_client.get(reverse("dead_letter", args=[letters[0].pk])))
     assert "by admin: test data" in shown
     assert "Discarded by admin, with 2 letters in all: test data" in shown
+
+
+def test_the_plan_of_a_decision_says_whose_letters_they_are(admin_client: Client) -> None:
+    acme, bolt = create_tenant(SYSTEM, "Acme"), create_tenant(SYSTEM, "Bolt")
+    shared, own = make_queue("Main"), make_queue("Main", acme)
+    whose = ((shared, acme), (shared, acme), (shared, bolt), (shared, None), (own, acme))
+    chosen = [str(make_letter(queue, tenant=tenant).pk) for queue, tenant in whose]
+    shown = text_of(admin_client.post(reverse("discard_letters"), {"letter": chosen}))
+    for told in ("Main Acme 2", "Main Bolt 1", "Main none named 1", "Main of Acme Acme 1"):
+        assert told in shown
+    some = text_of(admin_client.post(reverse("discard_letters"), {"letter": chosen[:2]}))
+    assert "Main Acme 2" in some
+    assert "Bolt" not in some
 
 
 def test_discarded_letters_are_restored_from_their_tab(admin_client: Client) -> None:
@@ -967,7 +1000,6 @@ def test_an_operation_that_is_over_is_not_cancelled(admin_client: Client) -> Non
         "discard_letters",
         "restore_letters",
         "release_letters",
-        "replay_letter",
         "note_letter",
         "cancel_operation",
     ],

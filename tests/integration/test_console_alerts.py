@@ -102,7 +102,7 @@ def test_an_alert_says_what_is_wrong_of_whose_since_when_and_who_sees_to_it(brow
     for text in (
         "Acknowledged",
         "Critical",
-        "150 messages wait in queue Own; more than 100 messages is too much",
+        "150 messages wait in queue Own of Tenant of Own; more than 100 messages is too much",
         "Tenant of Own",
         "12 min ago",
         "bob",

@@ -36,6 +36,7 @@ from queueapi.models import (
 from queueapi.selectors.lag import queue_lags
 from queueapi.selectors.queue_partitions import lag_of
 from queueapi.selectors.queue_rows import worst_queues
+from tests.letters import make_letter
 from tests.people import person
 
 pytestmark = pytest.mark.django_db
@@ -214,11 +215,29 @@ def test_the_overview_names_the_worst_with_reason_and_way_there(browser, three) 
     answer = browser.get(reverse("overview"))
     page, shown = answer.content.decode(), text_of(answer)
     assert shown.index("Stopped") < shown.index("Well")
-    assert "Stopped: STOP: no commit for 4 min; commits came every 5 s." in shown
+    assert "Stopped: STOP for 4 min: no commit for 4 min; commits came every 5 s." in shown
     assert page.count(f'href="{reverse("queue", args=[three["Stopped"].pk])}#why"') >= 2
     assert "worst in Stopped : 1 min 30 s behind" in shown
     assert 'aria-label="Last hour: 700 to 700 messages, now 700"' in page
     assert "All 3 queues" in shown
+
+
+def test_the_overview_says_whose_queue_is_in_trouble_and_since_when(browser) -> None:
+    own = make_queue("Main", tenant=create_tenant(SYSTEM, "Acme"))
+    make_lag(own, 900, status=LagStatus.STOP, reason=STOPPED, status_since=ago(minutes=4))
+    make_lag(make_queue("Main", topic="shared"), 5)
+    make_run()
+    pause_queue(SYSTEM, own, reason="billing is away")
+    for _ in range(2):
+        make_letter(own, failed_at=ago(hours=3))
+    make_letter(own, failed_at=ago(minutes=2), fingerprint="another", exception_class="zoo.NoSuchAnimal")
+    shown = text_of(browser.get(reverse("overview")))
+    assert "Main of Acme: STOP for 4 min: no commit for 4 min; commits came every 5 s." in shown
+    assert "Main of Acme: everything was paused by" in shown
+    assert "worst in Main of Acme : 1 min 30 s behind" in shown
+    ages = "the oldest from 3 h ago, the newest from 2 min ago"
+    assert f"3 open dead letters wait for a decision, {ages}: 2 with OutOfRange in Main of Acme, of 1 tenant." in shown
+    assert re.search(r"Main of Acme No commit .* STOP : no commit .* 4 min ago 1 min 30 s 900", shown)
 
 
 def test_trouble_comes_before_any_lag_and_what_nobody_knows_last() -> None:

@@ -175,7 +175,6 @@ def test_nothing_of_another_is_changed_nor_what_all_share(world) -> None:
         ("pause_queue", [world.others.pk], {"reason": "x"}),
         ("pause_queue", [world.shared.pk], {"reason": "x"}),
         ("resume_queue", [world.shared.pk, pause.pk], {}),
-        ("replay_letter", [letter.pk], {}),
         ("note_letter", [letter.pk], {"note": "x"}),
         ("cancel_operation", [operation.pk], {}),
         ("revoke_token", [token.pk], {}),
@@ -239,6 +238,8 @@ def test_a_letter_is_looked_at_noted_and_decided_on(world) -> None:
     page = seen(client, "dead_letter", letter.pk)
     assert "Greenhouse is too hot" in page
     assert "temperature" in page
+    plan = client.post(reverse("replay_letters"), {"letter": str(letter.pk)}).content.decode()
+    assert "1 message will be sent again" in plan
     assert client.get(reverse("letter_payload", args=[letter.pk])).content == b'{"temperature": 21.5}'
     client.post(reverse("note_letter", args=[letter.pk]), {"note": "a sensor"})
     client.post(reverse("discard_letters"), {"letter": str(letter.pk), "confirm": "yes", "reason": "known"})
@@ -247,7 +248,7 @@ def test_a_letter_is_looked_at_noted_and_decided_on(world) -> None:
     assert "Restore…" in page
     viewers = browser_of(world, "ned")
     assert "which may not operate dead letters" in seen(viewers, "dead_letter", letter.pk)
-    assert viewers.post(reverse("replay_letter", args=[letter.pk])).status_code == 403
+    assert viewers.post(reverse("replay_letters"), {"letter": str(letter.pk)}).status_code == 403
 
 
 def test_a_letter_names_no_service_of_the_system(world) -> None:

@@ -153,7 +153,7 @@ def test_operators_give_no_more_than_they_may_and_see_their_own(client, ada) -> 
 
 
 def test_tokens_are_narrowed_down(browser, ada) -> None:
-    valid, _ = token_of(ada, ["queues:read"])
+    valid, secret = token_of(ada, ["queues:read"])
     revoked, _ = token_of(ada, ["queues:read"])
     expired, _ = token_of(ada, ["queues:read"])
     revoke_token(SYSTEM, revoked)
@@ -163,6 +163,7 @@ def test_tokens_are_narrowed_down(browser, ada) -> None:
         ({"life": "revoked"}, revoked),
         ({"life": "expired"}, expired),
         ({"q": valid.prefix}, valid),
+        ({"q": secret}, valid),
     ):
         rows = rows_of(browser, "tokens", **asked)
         assert [one for one in (valid, revoked, expired) if f"{one.prefix}…" in rows] == [there], asked

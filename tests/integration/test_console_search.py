@@ -15,10 +15,23 @@ from django.utils import timezone
 
 from console.searching import KINDS, found
 from queueapi.access.principals import principal_of
+from queueapi.actions.actor import Actor
 from queueapi.actions.tenants import ensure_system_tenant
-from queueapi.choices import AlertMetric, AlertSeverity, Role
-from queueapi.models import Alert, DeadLetterGroup, IsolationRequest, Operation, Queue, RequestCurrent, Tenant
+from queueapi.actions.tokens import create_token
+from queueapi.choices import AlertMetric, AlertSeverity, RebalanceState, Role
+from queueapi.cluster.models import Rebalance
+from queueapi.models import (
+    Alert,
+    DeadLetterGroup,
+    IsolationRequest,
+    Operation,
+    Queue,
+    RequestCurrent,
+    Tenant,
+    TenantProfile,
+)
 from queueapi.selectors.search import MOST, id_range
+from tests.alerts import make_channel, make_rule, make_silence
 from tests.instances import announce
 from tests.people import person
 
@@ -49,6 +62,13 @@ def zebras() -> Queue:
     announce("zebra-host")
     asked = {"queues": [{"name": "Main"}], "reason": "stripes", "requested_by_name": "zoe"}
     IsolationRequest.objects.create(tenant=tenant, **asked)
+    moved = {"state": RebalanceState.DONE, "cause": "request", "created_at": now, "finished_at": now}
+    Rebalance.objects.create(reason="a zebra left", **moved)
+    TenantProfile.objects.create(name="zebra-sized")
+    make_rule(name="Zebras wait")
+    make_channel(name="zebra keepers")
+    make_silence(queue, reason="zebras are fed")
+    create_token(Actor("zoe", person("zoe", Role.OPERATOR)), "zebra counter", ["queues:read"], expires_at=None)
     return queue
 
 
@@ -69,7 +89,7 @@ def test_things_of_every_kind_are_found_and_are_where_it_says(browser, zebras) -
     expected = [kind.label for kind in KINDS if kind.label not in ("Groups", "Dead letters")]
     assert kinds(page) == expected
     hits = re.findall(r'<a href="([^"]*)" data-hit', page)
-    assert len(hits) == len(titles(page)) == 10
+    assert len(hits) == len(titles(page)) == 16
     for hit in hits:
         assert resolve(urlsplit(hit).path).url_name
         assert browser.get(hit.replace("&amp;", "&")).status_code == 200, hit
@@ -80,7 +100,7 @@ def test_it_takes_few_queries_and_the_part_alone_where_htmx_asks(browser, zebras
         page = shown(browser, "zebra")
     assert len(queries) <= 15
     assert "<html" in page
-    assert "10 things found" in page
+    assert "16 things found" in page
     # What is counted in the frame is something else.
     assert page.partition("<main")[0].count('class="count"') == 2
     part = shown(browser, "zebra", HX_Request="true")
@@ -149,6 +169,27 @@ def test_each_role_finds_what_it_may_read(zebras) -> None:
     assert seen == {"Queues and topics": ["Zebra", "ZebraMain"], "Isolation requests": ["Main"]}
     other = principal_of(person("otto", Role.TENANT_ADMIN, Tenant.objects.create(name="Other")))
     assert [hit.title for one in found(other, "zebra") for hit in one.hits] == ["ZebraMain"]
+
+
+def test_of_tokens_each_finds_those_that_they_are_shown(zebras) -> None:
+    theirs = Tenant.objects.get(name="Zebra farm")
+    admin, olga = person("vera", Role.TENANT_ADMIN, theirs), person("olga", Role.OPERATOR)
+    create_token(Actor("vera", admin), "zebra of the farm", ["queues:read"], expires_at=None, tenant=theirs)
+
+    def tokens_found(user: User) -> list[str]:
+        return [hit.title for one in found(principal_of(user), "zebra") if one.label == "Tokens" for hit in one.hits]
+
+    assert tokens_found(admin) == ["zebra of the farm"]
+    assert tokens_found(olga) == []
+    assert tokens_found(person("ada", Role.AUDITOR)) == ["zebra counter", "zebra of the farm"]
+
+
+def test_a_token_is_found_by_its_beginning_alone(browser, zebras) -> None:
+    maker = User.objects.get(username="zoe")
+    token, secret = create_token(Actor("zoe", maker), "zebra feeder", ["queues:read"], expires_at=None)
+    assert titles(shown(browser, token.prefix)) == ["zebra feeder"]
+    assert titles(shown(browser, secret)) == ["zebra feeder"]
+    assert titles(shown(browser, token.prefix[:8])) == []
 
 
 def test_whatever_a_tenants_people_find_they_can_open(client: Client, zebras) -> None:

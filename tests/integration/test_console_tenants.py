@@ -23,6 +23,7 @@ from queueapi.models import (
     DEFAULT_PROFILE,
     AuditEntry,
     IsolationRequest,
+    LagCurrent,
     Queue,
     Tenant,
     TenantProfile,
@@ -167,6 +168,29 @@ def test_a_tenants_page_joins_all_that_is_its(browser, tenant, django_assert_max
     for text in ("rule", "Firing", "4,321", "3.0 MiB", "gus", "Requested"):
         assert text in shown
     assert f"?tenant={tenant.pk}" in shown[shown.index('id="audit-title"') :]
+
+
+def test_a_tenants_page_says_how_each_queue_gets_on_that_its_messages_go_through(browser, tenant) -> None:
+    own = Queue.objects.create(tenant=tenant, name="Own", topic="own", handler="log")
+    replaced = Queue.objects.create(tenant=ensure_system_tenant(), name="OWN", topic="replaced", handler="log")
+    shared = Queue.objects.create(tenant=ensure_system_tenant(), name="Main", topic="main", handler="log")
+    now = timezone.now()
+    LagCurrent.objects.create(
+        queue=shared, partition=0, topic="main.0", consumer_group="c", end_offset=9, lag_messages=4321, as_of=now,
+        status="stop", reason="STOP: no commit for 4 min", status_since=now - timedelta(minutes=4),
+    )  # fmt: skip
+    for whose in (tenant, create_tenant(SYSTEM, "Foundry")):
+        make_letter(shared, tenant=whose)
+    shown = page(browser, "tenant", tenant.pk)
+    its, others = shown[shown.index('id="queues"') :].split('id="shared"')
+    assert str(own.pk) in its
+    assert f"own.isolated.{tenant.pk}" in its
+    assert "4,321" in others
+    assert "No commit for 4 min" in others
+    assert "4 min ago" in others
+    assert f"queue={shared.pk}&amp;tenant={tenant.pk}" in others
+    assert str(replaced.pk) not in shown
+    assert 'id="shared"' not in page(browser, "tenant", ensure_system_tenant().pk)
 
 
 def test_usage_compares_tenants(browser, tenant) -> None:
