@@ -117,3 +117,16 @@ def test_keys_stay_where_they_are(page: Page) -> None:
     await_answer(page)
     expect(heading).not_to_have_attribute("data-seen", "yes")
     expect(heading).to_be_focused()
+
+
+def test_the_keys_are_listed(page: Page) -> None:
+    link = page.get_by_role("link", name="Queues", exact=True)
+    link.focus()
+    page.keyboard.press("?")
+    sheet = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(sheet).to_be_visible()
+    for key in page.locator("[data-go]").evaluate_all("(links) => links.map((each) => each.dataset.go)"):
+        expect(sheet.locator("dt").filter(has_text=re.compile(f"^g {key}$"))).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+    expect(link).to_be_focused()
