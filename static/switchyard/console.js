@@ -104,6 +104,15 @@ function showWhereWeAre() {
   if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
 }
 
+// --- Back to a list: filtered, sorted and turned over as it was looked at last in this tab ----------
+
+const listKey = (path) => `switchyard-list ${whoIsHere()} ${path}`;
+
+function setUpCrumbs() {
+  if (find(".filters")) sessionStorage.setItem(listKey(location.pathname), location.search);
+  for (const crumb of findAll(".crumbs a")) crumb.search = sessionStorage.getItem(listKey(crumb.pathname)) ?? crumb.search;
+}
+
 // --- Selecting rows ---------------------------------------------------------------------------
 
 function setUpSelection(form) {
@@ -392,5 +401,6 @@ setUpLive();
 findAll("[data-selection]").forEach(setUpSelection);
 findAll("[data-copy]").forEach(setUpCopying);
 setUpTyped();
+setUpCrumbs();
 countAges();
 setInterval(countAges, 1000);
