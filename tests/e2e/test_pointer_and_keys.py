@@ -12,6 +12,7 @@ from tests.system import RunningSystem
 ROUND_MS = 10_500
 REST_MS = 1_100
 LONGEST_WAIT_MS = 31_000
+LETTERS_MS = 60_000
 _ROW = "([x, y]) => document.elementFromPoint(x, y).closest('tr').querySelector('th').innerText"
 _LISTEN = """() => {
     answered = new Promise((done) => document.addEventListener("htmx:afterRequest", () => done(), {once: true}))
@@ -107,6 +108,18 @@ def test_what_comes_above_does_not_push_rows_away_from_a_pointer(demo: RunningSy
     await_answer(page, REST_MS)
     expect(told).to_be_visible()
     demo.request("POST", f"queues/{queue}/resume")
+
+
+def test_letters_that_come_are_counted_and_their_list_stays(page: Page) -> None:
+    page.goto("/dead-letters/?state=open")
+    newest = page.locator("table.letters tbody a").first
+    shown = newest.get_attribute("href")
+    new = page.get_by_role("link", name=re.compile("new letters?: show"))
+    # The demo makes them all the time.
+    expect(new).to_be_visible(timeout=LETTERS_MS)
+    assert newest.get_attribute("href") == shown
+    new.click()
+    expect(newest).not_to_have_attribute("href", str(shown))
 
 
 def test_keys_stay_where_they_are(page: Page) -> None:
