@@ -1,3 +1,4 @@
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -6,8 +7,10 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.utils.dateparse import parse_datetime
 from django.utils.functional import cached_property
 from django.views.decorators.http import require_POST, require_safe
 
@@ -75,6 +78,15 @@ class LetterList(ListPage):
         "state": "state",
     }
 
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Rows stay as they are while somebody decides on them: kept up to date is how many newer ones there are."""
+        if getattr(request, "htmx", False):
+            response = render(request, "dead_letters/newer.html", {"newer": self._newer()})
+        else:
+            response = super().get(request, *args, **kwargs)
+        patch_vary_headers(response, ["HX-Request"])
+        return response
+
     def all_rows(self) -> QuerySet[Any]:
         return letters_for_lists()
 
@@ -115,6 +127,13 @@ class LetterList(ListPage):
             all_matching=_all_matching(wanted),
             counts_exact=self.counts.is_exact,
         )
+
+    def _newer(self) -> int:
+        """How many letters the filters leave that failed later than the newest that is shown."""
+        newest = _time(self.request.GET.get("newer_than", ""))
+        letters: QuerySet[DeadLetter] = self.filters.qs
+        newer = letters.filter(failed_at__gt=newest) if newest else letters
+        return newer.order_by()[:COUNTED].count()
 
     def _letters(self) -> int:
         state = self.filters.wanted.state
@@ -172,6 +191,15 @@ def download_payload(_request: HttpRequest, pk: UUID) -> HttpResponse:
     name = f'attachment; filename="{body.pk}.bin"'
     headers = {"Content-Disposition": name, "X-Content-Type-Options": "nosniff"}
     return HttpResponse(bytes(body.payload), content_type="application/octet-stream", headers=headers)
+
+
+def _time(text: str) -> datetime | None:
+    """None for what no page of ours would send."""
+    try:
+        time = parse_datetime(text)
+    except ValueError:
+        return None
+    return time if time is not None and time.tzinfo else None
 
 
 def _all_matching(wanted: LetterFilter) -> dict[str, str] | None:

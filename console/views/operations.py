@@ -10,8 +10,9 @@ from django.views.decorators.http import require_POST
 
 from console.access import actor_of, is_told_details, seen
 from console.filters import OperationFilter
-from console.lists import ListPage, Sort
+from console.lists import Sort
 from console.live import render_live
+from console.live_lists import LiveListPage
 from console.replay_progress import replay_progress
 from queueapi.actions.actor import Actor
 from queueapi.actions.operations import cancel_operation, pause_operation, resume_operation
@@ -23,8 +24,9 @@ from queueapi.selectors.operations import letter_states_of, letters_of
 from queueapi.selectors.queue_operations import why_beyond_return
 
 
-class OperationList(ListPage):
+class OperationList(LiveListPage):
     template_name = "operations/list.html"
+    part_name = "operations/rows.html"
     filter_class = OperationFilter
     states = OperationState
     default_sort = Sort("created", descending=True)

@@ -104,6 +104,15 @@ function showWhereWeAre() {
   if (here) nav.scrollLeft = here.offsetLeft - nav.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
 }
 
+// --- Back to a list: filtered, sorted and turned over as it was looked at last in this tab ----------
+
+const listKey = (path) => `switchyard-list ${whoIsHere()} ${path}`;
+
+function setUpCrumbs() {
+  if (find(".filters")) sessionStorage.setItem(listKey(location.pathname), location.search);
+  for (const crumb of findAll(".crumbs a")) crumb.search = sessionStorage.getItem(listKey(crumb.pathname)) ?? crumb.search;
+}
+
 // --- Selecting rows ---------------------------------------------------------------------------
 
 function setUpSelection(form) {
@@ -280,9 +289,90 @@ function countAges() {
   }
 }
 
+// --- A hand on the page ---------------------------------------------------------------------------
+// Whoever is about to press something presses that, and not what a live part has put in its place. New contents wait while
+// pointer or keys are in use, and while they would put something else under a pointer that rests. To keep things where
+// they are by scrolling would not do: a short page has nothing to scroll, and rows change their order among themselves.
+
+const REST_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000; // so that figures go on, however long the pointer lies there
+const SURPRISED_MS = 500; // a click so soon after that was meant for what was there before
+const PRESSABLE = "a, button, input, select, summary";
+
+let pointer = null; // where it is, where there is one
+let restTimer = null; // while pointer or keys are in use
+let forcedAt = -Infinity; // when something was not to wait any longer
+const waiting = new Map(); // live parts whose contents wait, and since when
+
+// A link is where it leads, anything else what it does and says.
+const whatItIs = (thing) => thing.getAttribute("href") ?? [thing.formAction, thing.name, thing.value, thing.textContent].join(" ");
+
+function whatIsUnder({ x, y }) {
+  const at = document.elementFromPoint(x, y);
+  const row = at?.closest("tr");
+  const thing = at?.closest(PRESSABLE) ?? (row && find(PRESSABLE, row));
+  return thing && whatItIs(thing);
+}
+
+// The contents are tried out, and taken away before anybody sees them. What is gone for good is not waited for.
+function wouldMove(part, contents) {
+  const before = pointer && whatIsUnder(pointer);
+  if (!before) return false;
+  const { scrollX, scrollY } = window;
+  const trial = part.cloneNode(false);
+  trial.innerHTML = contents;
+  part.after(trial);
+  part.hidden = true;
+  restoreScrolled(trial);
+  const after = whatIsUnder(pointer);
+  const isElsewhere = () => findAll(PRESSABLE).some((each) => !part.contains(each) && whatItIs(each) === before);
+  const moves = after ? after !== before : isElsewhere();
+  trial.remove();
+  part.hidden = false;
+  restoreScrolled(part);
+  scrollTo({ left: scrollX, top: scrollY, behavior: "instant" });
+  return moves;
+}
+
+const isToCome = (part) => part.matches("[hx-trigger^=load]") && !find(PRESSABLE, part);
+
+function mustWait(part, contents) {
+  if (isToCome(part)) return false;
+  const now = performance.now();
+  const since = waiting.get(part) ?? now;
+  const disturbs = restTimer !== null || wouldMove(part, contents);
+  const waits = disturbs && now - since < LONGEST_WAIT_MS;
+  if (waits) waiting.set(part, since);
+  else waiting.delete(part);
+  if (disturbs && !waits) forcedAt = now;
+  return waits;
+}
+
+function atRest() {
+  restTimer = null;
+  if (waiting.size) refreshAll();
+}
+
+function noteHand() {
+  clearTimeout(restTimer);
+  restTimer = setTimeout(atRest, REST_MS);
+}
+
+function setUpHand() {
+  const on = (names, act) => names.forEach((name) => document.documentElement.addEventListener(name, act, { passive: true }));
+  // A pointer that has been lying there since before the page came is told by `pointerover` alone.
+  on(["pointerover", "pointermove", "pointerdown"], (event) => { pointer = { x: event.clientX, y: event.clientY }; });
+  on(["pointerleave"], () => { pointer = null; });
+  on(["pointermove", "pointerdown", "pointerleave", "wheel", "keydown"], noteHand);
+  document.addEventListener("click", (event) => {
+    const isByPointer = event.detail > 0;
+    if (isByPointer && performance.now() - forcedAt < SURPRISED_MS) { event.preventDefault(); event.stopImmediatePropagation(); }
+  }, { capture: true });
+}
+
 // --- Live parts ---------------------------------------------------------------------------------
 // They are replaced every few seconds. Nobody looking at them should notice anything but new figures: what was
-// scrolled or opened stays so, what is being selected stays selected, and a hidden tab asks for nothing.
+// scrolled, opened or focused stays so, what is being selected stays selected, and a hidden tab asks for nothing.
 
 let answeredAt = Date.now();
 let announced = "";
@@ -310,6 +400,16 @@ const restoreScrolled = (part) => {
   });
 };
 
+// By what it is: its place may be another's now. What has an id, htmx has focused already.
+let focused = null;
+const keepFocus = (part) => { focused = part.contains(document.activeElement) ? whatItIs(document.activeElement) : null; };
+const restoreFocus = (part) => {
+  if (focused === null || document.activeElement !== document.body) return;
+  findAll(PRESSABLE, part).find((each) => whatItIs(each) === focused)?.focus({ preventScroll: true });
+};
+
+const refreshAll = () => findAll("[data-live][hx-trigger]").forEach((part) => htmx.trigger(part, "wake"));
+
 // Screen readers hear about a change once, and nothing while all stays as it is.
 function announce() {
   const text = findAll("[data-announce]").map((each) => each.textContent.replace(/\s+/g, " ").trim()).join(" ");
@@ -325,15 +425,33 @@ function showConnection(isLost) {
   banner.hidden = !isLost;
 }
 
+function onAnswer(event) {
+  const part = event.target;
+  const isAskedFor = event.detail.requestConfig.triggeringEvent?.isTrusted; // somebody pressed something, and waits for it
+  keepScrolled(part);
+  keepFocus(part);
+  if (!event.detail.shouldSwap || isAskedFor || !mustWait(part, event.detail.serverResponse)) return;
+  event.detail.shouldSwap = false;
+  find("#offline").hidden = true;
+}
+
+function onNewContents(event) {
+  const part = event.target;
+  restoreScrolled(part);
+  restoreFocus(part);
+  findAll("[data-selection]", part).forEach(setUpSelection);
+  countAges();
+  announce();
+  showConnection(false);
+}
+
 function setUpLive() {
   const on = (name, act) => document.addEventListener(name, (event) => { if (isLive(event)) act(event); });
   on("htmx:beforeRequest", (event) => { if (document.hidden || isSelectingIn(event.target)) event.preventDefault(); });
-  on("htmx:beforeSwap", (event) => keepScrolled(event.target));
-  on("htmx:afterSwap", (event) => { restoreScrolled(event.target); findAll("[data-selection]", event.target).forEach(setUpSelection); countAges(); announce(); showConnection(false); });
+  on("htmx:beforeSwap", onAnswer);
+  on("htmx:afterSwap", onNewContents);
   for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) on(failure, () => showConnection(true));
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) findAll("[data-live][hx-trigger]").forEach((part) => htmx.trigger(part, "wake"));
-  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) refreshAll(); });
   announce();
 }
 
@@ -341,10 +459,12 @@ setUpTheme();
 setUpShortcuts();
 setUpSearch();
 showWhereWeAre();
+setUpHand();
 setUpLive();
 findAll("[data-selection]").forEach(setUpSelection);
 findAll("[data-copy]").forEach(setUpCopying);
 setUpTyped();
 setUpChoosing();
+setUpCrumbs();
 countAges();
 setInterval(countAges, 1000);

@@ -44,6 +44,9 @@ def test_a_failed_message_is_replayed_from_the_browser(demo: RunningSystem, page
     expect(page).to_have_url(re.compile("/operations/"))
     page.goto(letter)
     expect(page.get_by_test_id("letter-state")).to_have_text("Replayed", timeout=LETTER_MS)
+    # Back to the list as it was filtered.
+    page.get_by_role("navigation", name="Breadcrumb").get_by_role("link").click()
+    expect(page).to_have_url(re.compile(f"/dead-letters/\\?q={entity}$"))
 
 
 def test_the_overview_shows_lag_computed_by_spark_and_dead_letters(demo: RunningSystem, page: Page) -> None:

@@ -1,5 +1,5 @@
-"""Every page that links lead to, looked at: whether anybody can read it, on a phone as well, whether it stays here, and
-how many bytes it takes.
+"""Every page that links lead to, looked at: whether anybody can read it, on a phone and on a wall as well, whether it
+stays here, and how many bytes it takes.
 
 Pages are found by following links from the first one, a page of each kind once. What `console/urls.py` has and no link
 leads to is told by `unreached`: a new page cannot be forgotten here, unless `NO_PAGES` says why.
@@ -19,6 +19,7 @@ from console.urls import urlpatterns
 
 PHONE = {"width": 375, "height": 800}
 DESK = {"width": 1280, "height": 900}
+WALL = {"width": 2560, "height": 1440}
 # WCAG up to 2.2 at its level AA.
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 # What another scheme of colours changes.
@@ -42,6 +43,11 @@ LEADING_BACK: Final = frozenset((
 _NOBODY: dict[str, Any] = {"UUIDConverter": UUID(int=0), "IntConverter": 0, "StringConverter": "none"}
 _LINKS = """[...document.querySelectorAll("a[href], [hx-get]")].map(
     (each) => each.getAttribute("href") ?? each.getAttribute("hx-get")
+)"""
+
+# Tables that are wider than their place, by what they are called.
+_SCROLLING = """[...document.querySelectorAll(".scroll")].filter((each) => each.scrollWidth > each.clientWidth).map(
+    (each) => each.ariaLabel
 )"""
 
 _SEND = """([address, fields]) => {
@@ -108,7 +114,7 @@ class Walk:
         return False
 
     def look_at(self, path: str) -> None:
-        """Light, dark and on a phone."""
+        """Light, dark, on a wall and on a phone."""
         self._prepare()
         self.weigh(path)
         self._look(path)
@@ -134,10 +140,16 @@ class Walk:
         self._judge(path, "light", RULES)
         page.emulate_media(color_scheme="dark")
         self._judge(path, "dark", COLOURS)
-        page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-        width = page.evaluate("document.documentElement.scrollWidth")
-        if width > PHONE["width"]:
-            self._note(f"{path} is {width} px wide on a phone")
+        self._measure(path, WALL)
+        for name in page.evaluate(_SCROLLING):
+            self._note(f"{path}: {name}, where there is room for all of it")
+        self._measure(path, PHONE)
+
+    def _measure(self, path: str, size: dict[str, int]) -> None:
+        self.page.set_viewport_size(size)  # type: ignore[arg-type]
+        width = self.page.evaluate("document.documentElement.scrollWidth")
+        if width > size["width"]:
+            self._note(f"{path} is {width} px wide in a window of {size['width']}")
 
     def weigh(self, path: str) -> int:
         """Opens it; how many bytes came, with its scripts and styles where the browser does not have them yet."""

@@ -944,6 +944,17 @@ def test_operations_can_be_filtered_by_state(admin_client: Client) -> None:
     assert "Nothing matches" in text_of(admin_client.get(reverse("operations"), {"state": "cancelled"}))
 
 
+def test_the_list_of_operations_keeps_itself_up_to_date(admin_client: Client) -> None:
+    operation = make_operation(done=1)
+    page = admin_client.get(reverse("operations")).content.decode()
+    assert 'hx-trigger="every 5s, wake"' in page
+    Operation.objects.filter(pk=operation.pk).update(done=2)
+    part = admin_client.get(reverse("operations"), headers={"HX-Request": "true"})
+    assert "HX-Request" in part.headers["Vary"]
+    assert "<html" not in part.content.decode()
+    assert '<progress max="100" value="50"' in part.content.decode()
+
+
 def test_no_operations_yet(admin_client: Client) -> None:
     assert "No operations yet" in text_of(admin_client.get(reverse("operations")))
 

@@ -88,6 +88,24 @@ def test_the_overview_leads_to_replaying_a_whole_group_in_three_clicks(admin_cli
     assert Replay.objects.get().ramp == [1, 2]
 
 
+def test_how_many_letters_are_newer_is_told_beside_rows_that_stay(admin_client, queue) -> None:
+    shown = make_letter(queue)
+    page = admin_client.get(reverse("dead_letters"), {"state": "open", "queue": "Main"})
+    assert 'id="watch"' in text(page)
+    assert 'id="watch"' not in text(admin_client.get(reverse("dead_letters"), {"sort": "queue"}))
+
+    def told(**asked: str) -> str:
+        return text(admin_client.get(reverse("dead_letters"), asked, headers={"HX-Request": "true"}))
+
+    asked = {"state": "open", "newer_than": shown.failed_at.isoformat()}
+    assert "No new letters" in told(**asked)
+    for state in (LetterState.OPEN, LetterState.OPEN, LetterState.REPLAYED):
+        make_letter(queue, failed_at=shown.failed_at + timedelta(seconds=1), state=state)
+    assert "2 new letters: show them" in told(**asked)
+    assert f'href="{reverse("dead_letters")}?state=open"' in told(**asked)
+    assert "3 new letters" in told(state="open", newer_than="a minute ago")
+
+
 def test_a_replay_is_gone_about_as_was_chosen(admin_client, queue) -> None:
     letter = make_letter(queue)
     asked = {"letter": str(letter.pk), "planned": "yes", "rate": "0.5", "ramp": "", "abort_percent": "25"}
