@@ -15,6 +15,7 @@ from console.alert_filters import ChannelFilter
 from console.changes import carried_out, planned
 from console.channel_forms import form_for, form_of
 from console.lists import ListPage, Sort
+from queueapi.access.table import Resource
 from queueapi.actions.alert_channels import change_channel, create_channel, delete_channel, test_channel
 from queueapi.alerting.channels import shown_options
 from queueapi.choices import ChannelKind
@@ -117,7 +118,8 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
         return redirect("alert_channels")
     plan = planned(lambda: delete_channel(actor_of(request), channel))
     plan = replace(plan, warnings=(*plan.warnings, *_told_nothing(channel)))
-    context = {"thing": channel, "back": reverse("alert_channel", args=[pk]), "plan": plan}
+    back, needed = reverse("alert_channel", args=[pk]), Resource.ALERT_CHANNELS
+    context = {"thing": channel, "back": back, "plan": plan, "need_resource": needed}
     return render(request, "parts/deletion.html", context)
 
 

@@ -15,6 +15,7 @@ from console.alert_forms import RuleChangeForm, RuleForm
 from console.changes import carried_out, planned
 from console.lists import Sort
 from console.live_lists import LiveListPage
+from queueapi.access.table import Resource
 from queueapi.actions.alert_rules import change_rule, create_rule, delete_rule
 from queueapi.errors import ActionError
 from queueapi.models import AlertRule, Queue
@@ -106,5 +107,6 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
         messages.success(request, f"Deleted: rule {rule.name}. Its open alerts resolve within seconds.")
         return redirect("alert_rules")
     plan = planned(lambda: delete_rule(actor_of(request), rule))
-    context = {"thing": rule, "back": reverse("alert_rule", args=[pk]), "plan": plan}
+    back, needed = reverse("alert_rule", args=[pk]), Resource.ALERT_RULES
+    context = {"thing": rule, "back": back, "plan": plan, "need_resource": needed}
     return render(request, "parts/deletion.html", context)

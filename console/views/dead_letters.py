@@ -216,5 +216,10 @@ def _group_facts(group_id: int | None) -> dict[str, Any] | None:
     group = DeadLetterGroup.objects.select_related("queue__tenant").filter(pk=group_id).first() if group_id else None
     if group is None:
         return None
-    trend = group_trends([group])[group.pk]
-    return {"group": group, "tenants": tenants_hit(group), "last_replay": last_replay(group), "trend": trend}
+    return {
+        "group": group,
+        "tenants": tenants_hit(group),
+        "last_replay": last_replay(group),
+        "trend": group_trends([group])[group.pk],
+        "none_open": "" if group.open_letters else "None of its letters is open.",
+    }

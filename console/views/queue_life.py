@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
 from console.queue_forms import DeletionForm, DrainForm, ResizeForm
+from queueapi.access.table import OPERATE, WRITE, Verb
 from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
 from queueapi.actions.resizing import resize_queue
 from queueapi.errors import ActionError
@@ -26,6 +27,7 @@ class Turn:
     """One turn that a queue's life may take. What its form asks is what plan and act want to know."""
 
     verb: str
+    need_verb: Verb
     form: Callable[..., Form]
     plan: Callable[..., QueuePlan]
     act: Callable[..., Operation]
@@ -34,6 +36,7 @@ class Turn:
 
 RESIZE: Final = Turn(
     "Resize",
+    WRITE,
     ResizeForm,
     plan_resize,
     resize_queue,
@@ -42,6 +45,7 @@ RESIZE: Final = Turn(
 )
 DRAIN: Final = Turn(
     "Drain",
+    OPERATE,
     DrainForm,
     plan_drain,
     drain_queue,
@@ -49,6 +53,7 @@ DRAIN: Final = Turn(
 )
 DELETE: Final = Turn(
     "Delete",
+    WRITE,
     DeletionForm,
     plan_deletion,
     delete_queue,

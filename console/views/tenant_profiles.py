@@ -13,6 +13,7 @@ from console.changes import readable_fields
 from console.lists import ListPage, Sort
 from console.tenant_filters import ProfileFilter
 from console.tenant_forms import ProfileForm
+from queueapi.access.table import Resource
 from queueapi.actions.tenant_profiles import (
     change_profile,
     create_profile,
@@ -105,4 +106,5 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
         messages.success(request, f"Deleted: profile {profile.name}.")
         return redirect("tenant_profiles")
     back, plan = reverse("tenant_profile", args=[pk]), readable_fields(plan_profile_deletion(profile))
-    return render(request, "parts/deletion.html", {"thing": profile, "back": back, "plan": plan})
+    told = {"thing": profile, "back": back, "plan": plan, "need_resource": Resource.TENANT_PROFILES}
+    return render(request, "parts/deletion.html", told)

@@ -14,6 +14,7 @@ from console.lists import ListPage, Sort
 from console.tenant_filters import TenantFilter
 from console.tenant_forms import SuspensionForm, TenantForm
 from console.usage_charts import usage_charts
+from queueapi.access.table import Resource
 from queueapi.actions.tenant_removal import delete_tenant, plan_tenant_deletion
 from queueapi.actions.tenant_states import plan_resumption, plan_suspension, resume_tenant, suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, plan_tenant_change, plan_tenant_creation
@@ -148,5 +149,10 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
             return redirect("delete_tenant", pk=pk)
         messages.success(request, f"Deleted: tenant {tenant.name}.")
         return redirect("tenants")
-    told = {"thing": tenant, "back": reverse("tenant", args=[pk]), "plan": readable_fields(plan)}
+    told = {
+        "thing": tenant,
+        "back": reverse("tenant", args=[pk]),
+        "plan": readable_fields(plan),
+        "need_resource": Resource.TENANTS,
+    }
     return render(request, "parts/deletion.html", told)
