@@ -39,6 +39,7 @@ from queueapi.models import (
     Tenant,
 )
 from queueapi.runtime import close_provider
+from queueapi.selectors.overview import HOSTS_SHOWN
 from queuecore.messages import QueueMessage
 from tests import letters
 from tests.instances import announce
@@ -304,6 +305,19 @@ def test_overview_says_each_problem_with_a_way_to_it(admin_client: Client) -> No
     assert "1 operation failed within a day, the last 1 min ago." in shown
     assert "Main: WARN: it goes on, and falls behind by 40 messages a second. See why" in shown
     assert f'href="{reverse("dead_letters")}?state=open"' in response.content.decode()
+
+
+def test_overview_shows_some_of_very_many_hosts_and_those_first_that_are_not_alive(admin_client: Client) -> None:
+    make_run()
+    for number in range(HOSTS_SHOWN):
+        announce(f"host-{number:02}")
+    announce("host-99", lease_s=-60)
+
+    page = admin_client.get(reverse("overview"))
+
+    assert [host.pk for host in page.context["seen"].hosts.shown][:2] == ["host-99", "host-00"]
+    assert "1 more is not shown; those whose lease has expired come first." in text_of(page)
+    assert "host-09" not in text_of(page)
 
 
 def test_overview_never_shows_an_old_figure_as_if_it_were_fresh(admin_client: Client) -> None:
