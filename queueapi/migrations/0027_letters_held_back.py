@@ -19,14 +19,16 @@ class Migration(migrations.Migration):
             model_name="deadletter",
             index=models.Index(
                 condition=models.Q(("payload_missing", ""), _negated=True),
-                fields=["state"],
+                fields=["state", "failed_at"],
                 name="letter_without_payload",
             ),
         ),
         migrations.AddIndex(
             model_name="deadletter",
             index=models.Index(
-                condition=models.Q(("origin", "switchyard"), _negated=True), fields=["state"], name="letter_of_others"
+                condition=models.Q(("origin", "switchyard"), _negated=True),
+                fields=["state", "failed_at"],
+                name="letter_of_others",
             ),
         ),
     ]

@@ -97,8 +97,8 @@ class DeadLetter(models.Model):
                 models.Index(fields=fields, condition=condition, name=name)
                 for name, condition, *fields in (
                     ("letter_replayed", models.Q(replay_count__gt=0), "state", "replay_count"),
-                    ("letter_without_payload", ~models.Q(payload_missing=""), "state"),
-                    ("letter_of_others", ~models.Q(origin="switchyard"), "state"),
+                    ("letter_without_payload", ~models.Q(payload_missing=""), "state", "failed_at"),
+                    ("letter_of_others", ~models.Q(origin="switchyard"), "state", "failed_at"),
                 )
             ),
         ]

@@ -27,13 +27,18 @@ def why_refused(target: Queue | None, settings: ReplaySettings) -> list[tuple[Q,
     conditions = why_refused_themselves(settings)
     deleting = "would go to a queue that is being deleted; name another target, or discard them"
     if target is None:
-        conditions.append((Q(queue__in=Queue.objects.filter(state=QueueState.DELETING)), deleting))
+        conditions.append((Q(queue__in=queues_deleted()), deleting))
     elif target.state not in CONSUMED_QUEUE_STATES:
         conditions.append((Q(pk__isnull=False), f"would go to {target}, which is {target.state}; name another target"))
     if target is not None and target.only_tenant_id is not None:
         others = Q(tenant__isnull=True) | ~Q(tenant=target.only_tenant_id)
         conditions.append((others, f"are not of tenant {target.only_tenant_id}, whose messages {target} takes alone"))
     return conditions
+
+
+def queues_deleted() -> QuerySet[Queue]:
+    """Those that are on their way out."""
+    return Queue.objects.filter(state=QueueState.DELETING)
 
 
 def why_refused_themselves(settings: ReplaySettings) -> list[tuple[Q, str]]:

@@ -10,13 +10,13 @@ from uuid import UUID
 from django.db.models import Count, QuerySet, Sum
 
 from queueapi.addressing import addresses
-from queueapi.choices import LetterState, QueueState
+from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, Queue
 from queueapi.replay_messages import Route, key_of
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.dead_letters import COUNTED, tallies
 from queueapi.selectors.letter_filter import LetterFilter, Selection
-from queueapi.selectors.replay_readiness import OWN, ready_letters, why_refused_themselves
+from queueapi.selectors.replay_readiness import OWN, queues_deleted, ready_letters, why_refused_themselves
 
 # Of more queues those are told that get most.
 _TOLD: Final = 100
@@ -68,31 +68,34 @@ def _numbers(selection: Selection, target: Queue | None, settings: ReplaySetting
     ready = ready_letters(selection, target, settings)
     if target is not None:
         return _routed(ready, target)
-    tallied = _tallied(selection)
-    if isinstance(selection, LetterFilter) and tallied.total() > COUNTED:
-        own = _by_queue(tallied, selection, settings)
+    every = _open_by_queue(selection)
+    if isinstance(selection, LetterFilter) and every.total() > COUNTED:
+        own = _by_queue(every, selection, settings)
     else:
         own = _by_partition(ready.filter(OWN))
     return own + _routed(ready.exclude(OWN), None)
 
 
-def _tallied(selection: Selection) -> Counter[UUID]:
-    """The open letters of each queue; none where the tallies do not know."""
-    if not isinstance(selection, LetterFilter) or not selection.is_tallied:
+def _open_by_queue(selection: Selection) -> Counter[UUID]:
+    """By tallies, or by an index alone where a time is asked for as well; none where each letter has to be read."""
+    if not isinstance(selection, LetterFilter) or selection.is_searching:
         return Counter()
     if selection.state not in (None, LetterState.OPEN):
         return Counter()
-    rows = tallies(selection).filter(state=LetterState.OPEN).exclude(group__queue__state=QueueState.DELETING)
-    return Counter(dict(rows.values_list("group__queue").annotate(number=Sum("letters"))))
+    if selection.is_tallied:
+        rows = tallies(selection).filter(state=LetterState.OPEN).exclude(group__queue__in=queues_deleted())
+        return Counter(dict(rows.values_list("group__queue").annotate(number=Sum("letters"))))
+    letters = selection.rows().filter(state=LetterState.OPEN).exclude(queue__in=queues_deleted()).order_by()
+    return Counter(dict(letters.values_list("queue").annotate(number=Count("*"))))
 
 
-def _by_queue(tallied: Counter[UUID], wanted: LetterFilter, settings: ReplaySettings) -> Counter[Place]:
-    """Those of our own that are not refused: the few others are looked up, and are in the tallies as well."""
+def _by_queue(every: Counter[UUID], wanted: LetterFilter, settings: ReplaySettings) -> Counter[Place]:
+    """Those of our own that are not refused: the few others are looked up, and were counted along."""
     rows, others = wanted.rows().filter(state=LetterState.OPEN).order_by(), dict[UUID, UUID]()
     for condition in (*(each for each, _reason in why_refused_themselves(settings)), ~OWN):
         others |= rows.filter(condition).values_list("pk", "queue_id")
-    tallied.subtract(queue for queue in others.values() if queue in tallied)
-    return Counter({(queue, None): letters for queue, letters in tallied.items()})
+    every.subtract(queue for queue in others.values() if queue in every)
+    return Counter({(queue, None): letters for queue, letters in every.items()})
 
 
 def _by_partition(ready: QuerySet[DeadLetter]) -> Counter[Place]:

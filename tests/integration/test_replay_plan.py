@@ -1,5 +1,6 @@
 """What a replay would do, before it does it: over REST too."""
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -20,7 +21,7 @@ from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.replay_plans import plan_replay
 from queuecore.hashing import partition_of
 from tests.instances import announce
-from tests.integration.replay_kit import make_letters, ran, sent_letters, states
+from tests.integration.replay_kit import FAILED_AT_MS, make_letters, ran, sent_letters, states
 
 URL = "/api/v1/replays"
 
@@ -142,6 +143,12 @@ class TestOfVeryManyLetters:
         plan = plan_replay(LetterFilter(queue=queue.id), None, ReplaySettings())
         assert [(count.queue, count.partition, count.letters) for count in plan.targets] == [(queue, None, 10)]
         assert (plan.letters, plan.changes[0].what) == (10, "the state of 10 letters, for Telemetry")
+
+    def test_so_it_does_of_those_of_a_time(self, queue) -> None:
+        make_letters(queue, 10, partitions=3)
+        since = datetime.fromtimestamp((FAILED_AT_MS + 2) / 1000, UTC)
+        plan = plan_replay(LetterFilter(since=since), None, ReplaySettings())
+        assert [(count.partition, count.letters) for count in plan.targets] == [(None, 8)]
 
     def test_what_is_refused_is_not_counted_along(self, queue) -> None:
         [lost, edited, twice, *_] = make_letters(queue, 9)
