@@ -63,7 +63,7 @@ def _processes(seen: Overview) -> Iterator[Problem]:
 
 
 def _hosts(seen: Overview) -> Iterator[Problem]:
-    if seen.totals.queues and not seen.live_hosts:
+    if seen.totals.queues and not seen.hosts.alive:
         yield Problem(Tone.BAD, "No consumer host is alive: messages wait unread.", "#hosts", "See hosts")
 
 

@@ -29,8 +29,6 @@ THINGS: Final[Mapping[str, str]] = {
 }
 # What is no page: a file, or the interfaces of others.
 NO_PAGES: Final = {"health", "metrics", "login", "logout", "letter_payload", "export_queues"}
-# Those whose first part depends on what the provider holds, which is not what is measured here.
-MEASURED_ELSEWHERE: Final = {"queue_messages", "queue_groups", "reset_offsets"}
 
 _NO_QUESTIONS: Final = ("BEGIN", "SAVEPOINT", "RELEASE", "ROLLBACK", "COMMIT")
 

@@ -33,10 +33,13 @@ from queueapi.models import LedgerEntry, Queue
 from queueapi.replaying import DEFAULT_RAMP, ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection
 from queueapi.selectors.letter_plans import ANY, LetterPlan, concerned
-from queueapi.selectors.replay_plans import ReplayPlan, plan_replay, ready_letters
+from queueapi.selectors.replay_plans import ReplayPlan, plan_replay
+from queueapi.selectors.replay_readiness import ready_letters
 
 # Sent along by the page that shows the plan: how to go about it was chosen there.
 _PLANNED: Final = "planned"
+# Of very many those that get most letters.
+_QUEUES_SHOWN: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,15 @@ def replay_selected(request: HttpRequest) -> HttpResponse:
             return started
     plan = plan_replay(selection, None, settings)
     ready = [] if isinstance(selection, LetterFilter) else ready_letters(selection, None, settings).values_list("pk")
-    context = {"plan": plan, "targets": _targets(plan), "form": form, "ready": [pk for (pk,) in ready]}
+    targets = _targets(plan)
+    more = plan.other_queues + max(0, len(targets) - _QUEUES_SHOWN)
+    context = {
+        "plan": plan,
+        "targets": targets[:_QUEUES_SHOWN],
+        "more": more,
+        "form": form,
+        "ready": [pk for (pk,) in ready],
+    }
     return render(request, "dead_letters/plan.html", {**context, **_common(request)})
 
 

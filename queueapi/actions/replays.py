@@ -16,7 +16,8 @@ from queueapi.errors import NotReplayable
 from queueapi.models import Operation, Queue, Replay
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selection_json
-from queueapi.selectors.replay_plans import ReplayPlan, plan_replay, ready_letters
+from queueapi.selectors.replay_plans import ReplayPlan, plan_replay
+from queueapi.selectors.replay_readiness import ready_letters
 
 REPLAY: Final = "replay_letters"
 # As many may be named one by one, and are collected at once; a filter chooses any number.

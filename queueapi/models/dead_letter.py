@@ -92,6 +92,15 @@ class DeadLetter(models.Model):
                     ("letter_decision", "decision"),
                 )
             ),
+            # What a replay refuses, and what has no place of ours, is taken from the tallies of all letters.
+            *(
+                models.Index(fields=fields, condition=condition, name=name)
+                for name, condition, *fields in (
+                    ("letter_replayed", models.Q(replay_count__gt=0), "state", "replay_count"),
+                    ("letter_without_payload", ~models.Q(payload_missing=""), "state", "failed_at"),
+                    ("letter_of_others", ~models.Q(origin="switchyard"), "state", "failed_at"),
+                )
+            ),
         ]
         constraints = [
             models.UniqueConstraint(

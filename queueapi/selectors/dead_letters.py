@@ -43,9 +43,22 @@ def count_letters(wanted: LetterFilter) -> LetterCounts:
     """The letters that match, by state, whatever state the filter says: that is for lists to choose."""
     anyhow = replace(wanted, state=None)
     if wanted.is_tallied:
-        return LetterCounts(_by_state(_tallies(anyhow).values_list("state").annotate(number=Sum("letters"))))
+        return LetterCounts(_by_state(tallies(anyhow).values_list("state").annotate(number=Sum("letters"))))
     states = list(_bounded(anyhow).order_by("-failed_at").values_list("state", flat=True)[: COUNTED + 1])
     return LetterCounts(_by_state(Counter(states).items()), is_exact=len(states) <= COUNTED)
+
+
+def tallies(wanted: LetterFilter) -> QuerySet[DeadLetterTally]:
+    """Those that count what matches, whatever state the filter says."""
+    conditions = {
+        "group": wanted.group,
+        "group__queue": wanted.queue,
+        "group__fingerprint": wanted.fingerprint,
+        "group__exception_class": wanted.exception_class,
+        "tenant_id": wanted.tenant,
+    }
+    given = {name: value for name, value in conditions.items() if value}
+    return DeadLetterTally.objects.filter(Q(**given), letters__gt=0).order_by()
 
 
 def headers_told(headers: Mapping[str, str]) -> dict[str, str]:
@@ -64,18 +77,6 @@ def _bounded(wanted: LetterFilter) -> QuerySet[DeadLetter]:
     newest = wanted.by_index().order_by("-failed_at").values_list("failed_at", flat=True)
     oldest_searched = newest[SEARCHED - 1 : SEARCHED].first()
     return wanted.rows().filter(failed_at__gte=oldest_searched) if oldest_searched else wanted.rows()
-
-
-def _tallies(wanted: LetterFilter) -> QuerySet[DeadLetterTally]:
-    conditions = {
-        "group": wanted.group,
-        "group__queue": wanted.queue,
-        "group__fingerprint": wanted.fingerprint,
-        "group__exception_class": wanted.exception_class,
-        "tenant_id": wanted.tenant,
-    }
-    given = {name: value for name, value in conditions.items() if value}
-    return DeadLetterTally.objects.filter(Q(**given), letters__gt=0).order_by()
 
 
 def _by_state(rows: Iterable[tuple[Any, ...]]) -> dict[LetterState, int]:

@@ -8,6 +8,7 @@ from django.db.models import Count, Q
 from queueapi.change_plans import Change
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, Queue, Tenant
+from queueapi.selectors.dead_letters import count_letters
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
 
 ANY: Final = Q()
@@ -72,8 +73,7 @@ def letters_told(number: int) -> str:
 def plan_change(selection: Selection, before: LetterState, after: LetterState, most: int, ready: Q = ANY) -> LetterPlan:
     """A change to `after` of all letters that are in `before`, and `ready` for it. A filter that names a state means
     only that one."""
-    chosen = selected_letters(selection).order_by()
-    numbers = {LetterState(state): number for state, number in chosen.values_list("state").annotate(number=Count("pk"))}
+    chosen, numbers = selected_letters(selection).order_by(), _by_state(selection)
     letters, missing = chosen.filter(ready, state=before).count() if ready else numbers.get(before, 0), 0
     refused = {state: number - (letters if state == before else 0) for state, number in numbers.items()}
     refused = {state: number for state, number in refused.items() if number}
@@ -87,12 +87,21 @@ def concerned(selection: Selection, before: LetterState, ready: Q = ANY) -> tupl
     """Whose letters a change of those in `before` would be of, and in which queues, most first; and how many more of
     these there are."""
     rows = selected_letters(selection).filter(ready, state=before).order_by().values_list("queue_id", "tenant_id")
-    counts = list(rows.annotate(letters=Count("pk")).order_by("-letters", "queue_id", "tenant_id"))
+    counts = list(rows.annotate(letters=Count("*")).order_by("-letters", "queue_id", "tenant_id"))
     shown = counts[:CONCERNED_SHOWN]
     queues = Queue.objects.select_related("tenant").in_bulk({queue for queue, _, _ in shown})
     tenants = Tenant.objects.in_bulk({tenant for _, tenant, _ in shown if tenant is not None})
     told = [Concerned(queues[queue], tenants.get(tenant), letters) for queue, tenant, letters in shown]
     return told, len(counts) - len(shown)
+
+
+def _by_state(selection: Selection) -> dict[LetterState, int]:
+    if isinstance(selection, LetterFilter) and selection.is_tallied:
+        counted = count_letters(selection).by_state
+        return {state: number for state, number in counted.items() if selection.state in (None, state)}
+    rows = selected_letters(selection).order_by().values_list("state")
+    # From the index alone where only times are asked for.
+    return {LetterState(state): number for state, number in rows.annotate(number=Count("*"))}
 
 
 def _why_not(selection: Selection, letters: int, most: int, refusal: str) -> str:

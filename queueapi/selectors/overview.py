@@ -16,7 +16,6 @@ from queueapi.choices import (
     OperationState,
     ProcessState,
 )
-from queueapi.cluster.models import ServiceInstance
 from queueapi.models import (
     ConsumerStanding,
     DeadLetter,
@@ -36,11 +35,12 @@ from queueapi.selectors.lag import QueueLag, queue_lags
 from queueapi.selectors.letter_groups import largest_open_groups
 from queueapi.selectors.pending_requests import RequestTotals, request_totals_as_of
 from queueapi.selectors.queue_rows import worst_queues
-from queueapi.selectors.services import services
+from queueapi.selectors.services import Hosts, hosts
 
 ALERTS_SHOWN: Final = 3
 QUEUES_SHOWN: Final = 10
 GROUPS_SHOWN: Final = 5
+HOSTS_SHOWN: Final = 10
 TROUBLES_SHOWN: Final = 20
 FAILURES_REMEMBERED: Final = timedelta(hours=24)
 TREND_MINUTES: Final = 60
@@ -89,7 +89,7 @@ class Overview:
     groups: list[GroupRow]
     requests: RequestTotals
     processes: list[ManagedProcess]
-    hosts: list[ServiceInstance]
+    hosts: Hosts
     pauses: list[Pause]
     troubled_consumers: list[ConsumerStanding]
 
@@ -114,14 +114,9 @@ class Overview:
     def restarts(self) -> int:
         return sum(process.restarts for process in self.processes)
 
-    @property
-    def live_hosts(self) -> list[ServiceInstance]:
-        return [host for host in self.hosts if host.is_alive]
-
 
 def overview() -> Overview:
-    hosts = list(services())
-    alive = [host.service_id for host in hosts if host.is_alive]
+    there = hosts(HOSTS_SHOWN)
     freshness, totals = freshness_and_totals()
     return Overview(
         freshness=freshness,
@@ -131,9 +126,9 @@ def overview() -> Overview:
         groups=group_rows(largest_open_groups(GROUPS_SHOWN), with_replays=False),
         requests=request_totals_as_of(freshness.as_of),
         processes=list(ManagedProcess.objects.all()),
-        hosts=hosts,
+        hosts=there,
         pauses=list(all_pauses()[:TROUBLES_SHOWN]),
-        troubled_consumers=list(troubled_consumers(alive)[:TROUBLES_SHOWN]),
+        troubled_consumers=list(troubled_consumers(there.alive)[:TROUBLES_SHOWN]),
     )
 
 

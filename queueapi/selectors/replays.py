@@ -10,7 +10,7 @@ from queueapi.models import DeadLetter, Queue, Replay, ReplayChunk, ReplayItem
 from queueapi.replay_messages import Route
 from queueapi.replaying import ReplaySettings, Standing
 from queueapi.selectors.letter_filter import selection_of
-from queueapi.selectors.replay_plans import ready_letters
+from queueapi.selectors.replay_readiness import ready_letters
 
 
 def replays_with_operations() -> QuerySet[Replay]:

@@ -1,6 +1,7 @@
 """Service instances, and what they have."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -17,6 +18,26 @@ def services() -> QuerySet[ServiceInstance]:
     return ServiceInstance.objects.filter(Q(gone_at__isnull=True) | Q(is_lost=True)).annotate(
         partitions=Coalesce(count, 0)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Service instances that there are, or that were lost. `shown` are so many of them at most, those that are not
+    alive first; `alive` are the ids of those that are."""
+
+    shown: list[ServiceInstance]
+    alive: list[str]
+    number: int
+
+    @property
+    def left_out(self) -> int:
+        return self.number - len(self.shown)
+
+
+def hosts(most: int) -> Hosts:
+    """One query."""
+    known = sorted(services(), key=lambda host: (host.is_alive, host.pk))
+    return Hosts(known[:most], [host.pk for host in known if host.is_alive], len(known))
 
 
 def living() -> QuerySet[ServiceInstance]:

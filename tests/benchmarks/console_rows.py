@@ -1,9 +1,9 @@
 """A large installation as the console shows it: that of the REST lists, with what these have no use for."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -11,8 +11,13 @@ from typing import Any, Final
 from uuid import UUID
 
 from tests.benchmarks.processes import run_together
-from tests.benchmarks.rest_rows import MADE, open_django
+from tests.benchmarks.rest_bulk import insert
+from tests.benchmarks.rest_row_kinds import usage
+from tests.benchmarks.rest_rows import DAYS, MADE, open_django
 from tests.benchmarks.rest_rows import installation as rest_installation
+
+# Each has an account that is called so; a tenant's people are the first one's.
+ROLES: Final = ("administrator", "operator", "tenant_admin", "tenant_viewer")
 
 _ALERTS: Final = 1_000
 _LEDGER: Final = 100_000
@@ -36,13 +41,14 @@ def things() -> dict[str, Any]:
     """By kind the key of one, which has many rows where any has."""
     from queueapi import models
     from queueapi.cluster.models import Rebalance, ServiceInstance
+    from queueapi.plans import whole_queue_group
 
     one = UUID(int=1)
     letter = models.DeadLetter.objects.get(pk=one)
     return {
         "queue": one,
         "pause": models.Pause.objects.filter(queue=one).values_list("pk", flat=True).first(),
-        "consumer_group": "group",
+        "consumer_group": whole_queue_group(models.Queue.objects.get(pk=one)),
         "tenant": one,
         "tenant_profile": models.TenantProfile.objects.get(name="Bench").pk,
         "letter": letter.pk,
@@ -58,6 +64,20 @@ def things() -> dict[str, Any]:
         "token": models.ApiToken.objects.values_list("pk", flat=True).first(),
         "user": models.Account.objects.values_list("user_id", flat=True).first(),
     }
+
+
+def own_things() -> dict[str, Any]:
+    """The same, of what is the first tenant's."""
+    from queueapi import models
+
+    of_tenants: dict[str, Any] = {
+        "isolation_request": models.IsolationRequest,
+        "operation": models.Operation,
+        "alert": models.Alert,
+        "token": models.ApiToken,
+    }
+    own = {name: kind.objects.filter(tenant=UUID(int=1)).first().pk for name, kind in of_tenants.items()}
+    return {**things(), **own}
 
 
 def freshen() -> None:
@@ -78,6 +98,40 @@ def freshen() -> None:
     models.ConsumerStanding.objects.update(counts={"handled": 7, "total": 9})
     run = {"events": 9, "started_at": now, "finished_at": now, "newest_event_at": now}
     models.PipelineRun.objects.update_or_create(query="events", batch_id=1, defaults=run)
+    _freshen_usage(now.date())
+    _freshen_histories(UUID(int=1), now)
+
+
+def _freshen_usage(today: date) -> None:
+    """Who asks for the last days is to find some."""
+    from queueapi.models import Tenant, TenantUsageDay
+
+    if TenantUsageDay.objects.filter(day=today).exists():
+        return
+    TenantUsageDay.objects.all().delete()
+    days = [today - timedelta(days=back) for back in range(DAYS)]
+    tenants = Tenant.objects.values_list("pk", flat=True)
+    insert(TenantUsageDay, ({**usage(tenant, 0), "day": day} for tenant in tenants for day in days))
+
+
+def _freshen_histories(queue: UUID, now: datetime) -> None:
+    """Of one queue, for as long as they are kept."""
+    from queueapi import models
+    from queueapi.config import config
+
+    minute, newest = timedelta(minutes=1), config().minute_retention_days
+    lag, took = {"lag_messages": 7, "lag_seconds": 1.5}, {"p50_ms": 1.5, "p95_ms": 7.5, "p99_ms": 9.5}
+    kept: Sequence[tuple[Any, timedelta, int, dict[str, float]]] = (
+        (models.LagMinute, minute, newest, lag),
+        (models.LagHour, timedelta(hours=1), config().hour_retention_days, lag),
+        (models.LagDay, timedelta(days=1), config().day_retention_days, lag),
+        (models.ProcessingMinute, minute, newest, took),
+    )
+    last = now.replace(second=0, microsecond=0)
+    for model, stretch, days, figures in kept:
+        model.objects.filter(queue=queue).delete()
+        times = (last - number * stretch for number in range(timedelta(days=days) // stretch))
+        insert(model, ({"queue_id": queue, "at": at, **figures} for at in times))
 
 
 @contextmanager
@@ -101,11 +155,13 @@ def _making(data: Path, scale: float) -> Iterator[Callable[[], None]]:
 
 
 def _fill(many: Callable[[int], int]) -> None:
+    from django.db.models import OuterRef, Subquery
     from django.utils import timezone
 
     from queueapi import models
 
     now, one = timezone.now(), UUID(int=1)
+    _people(one)
     models.DeadLetterBody.objects.get_or_create(letter_id=one, defaults={"payload": b'{"temperature": 21.5}'})
     _tally()
     profile = models.TenantProfile.objects.create(name="Bench")
@@ -125,6 +181,8 @@ def _fill(many: Callable[[int], int]) -> None:
         )
         for queue in queues
     )  # fmt: skip
+    whose = models.Queue.objects.filter(pk=OuterRef("queue")).values("tenant")
+    models.Alert.objects.update(tenant=Subquery(whose))
     groups = list(models.DeadLetterGroup.objects.order_by("pk").values_list("pk", "queue_id", "fingerprint"))
     noted = (
         models.LedgerEntry(actor_name=f"person-{number % 100}", action="note", group_id=groups[number % len(groups)][0])
@@ -139,6 +197,16 @@ def _fill(many: Callable[[int], int]) -> None:
         for back in range(1, 25)
     )
     models.DeadLetterTrend.objects.bulk_create(came, batch_size=_AT_ONCE)
+
+
+def _people(tenant: UUID) -> None:
+    from django.contrib.auth.models import User
+
+    from queueapi.models import Account
+
+    for role in ROLES:
+        user = User.objects.create(username=role)
+        Account.objects.create(user=user, role=role, tenant_id=tenant if role.startswith("tenant_") else None)
 
 
 def _tally() -> None:

@@ -30,6 +30,7 @@ from queueapi.models import (
     Tenant,
     TenantProfile,
 )
+from queueapi.plans import whole_queue_group
 from queuecore.topics import ServiceType
 from tests.alerts import make_alert, make_channel, make_rule, make_silence
 from tests.letters import make_letter
@@ -73,7 +74,7 @@ def _make(number: int) -> dict[str, Any]:
     return {
         "queue": queue.pk,
         "pause": pause.pk,
-        "consumer_group": "group",
+        "consumer_group": whole_queue_group(queue),
         "tenant": tenant.pk,
         "tenant_profile": profile.pk,
         "letter": letters[0].pk,

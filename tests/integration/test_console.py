@@ -40,6 +40,7 @@ from queueapi.models import (
     Tenant,
 )
 from queueapi.runtime import close_provider
+from queueapi.selectors.overview import HOSTS_SHOWN
 from queuecore.messages import QueueMessage
 from tests import letters
 from tests.instances import announce
@@ -326,6 +327,19 @@ def test_where_no_queue_is_those_who_may_are_offered_to_make_one(
     shown = client.get(reverse(name)).content.decode()
     assert reverse("create_queue") not in shown
     assert "You have the role operator, which may not change queues" in shown.partition('<div class="empty')[2]
+
+
+def test_overview_shows_some_of_very_many_hosts_and_those_first_that_are_not_alive(admin_client: Client) -> None:
+    make_run()
+    for number in range(HOSTS_SHOWN):
+        announce(f"host-{number:02}")
+    announce("host-99", lease_s=-60)
+
+    page = admin_client.get(reverse("overview"))
+
+    assert [host.pk for host in page.context["seen"].hosts.shown][:2] == ["host-99", "host-00"]
+    assert "1 more is not shown; those whose lease has expired come first." in text_of(page)
+    assert "host-09" not in text_of(page)
 
 
 def test_overview_never_shows_an_old_figure_as_if_it_were_fresh(admin_client: Client) -> None:

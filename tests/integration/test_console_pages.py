@@ -8,7 +8,7 @@ from django.test import Client
 
 from queueapi.choices import Role
 from queueapi.models import Tenant
-from tests.console_pages import MEASURED_ELSEWHERE, THINGS, UnknownThing, _address, addresses, queries_of
+from tests.console_pages import THINGS, UnknownThing, _address, addresses, queries_of
 from tests.integration.console_things import make_things
 from tests.people import person
 
@@ -28,8 +28,6 @@ def shown(browser: Client, things: dict[str, Any]) -> dict[str, str]:
     """The pages that can be looked at; those that only take what is sent say so."""
     found = {}
     for name, address in addresses(things).items():
-        if name in MEASURED_ELSEWHERE:
-            continue
         answer = browser.get(address)
         if answer.status_code != 405:
             assert answer.status_code == 200, f"{name}: {address} answered {answer.status_code}"

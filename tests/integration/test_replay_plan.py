@@ -1,5 +1,6 @@
 """What a replay would do, before it does it: over REST too."""
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -7,18 +8,20 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from queueapi.actions.actor import SYSTEM
+from queueapi.actions.dead_letters import discard_letters
 from queueapi.actions.pauses import pause_queue
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
-from queueapi.choices import LetterState
+from queueapi.choices import LetterState, QueueState
 from queueapi.errors import NotReplayable
 from queueapi.models import DeadLetter, Queue, Replay
 from queueapi.replaying import ReplaySettings
+from queueapi.selectors import replay_targets
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.replay_plans import plan_replay
 from queuecore.hashing import partition_of
 from tests.instances import announce
-from tests.integration.replay_kit import make_letters, ran, sent_letters, states
+from tests.integration.replay_kit import FAILED_AT_MS, make_letters, ran, sent_letters, states
 
 URL = "/api/v1/replays"
 
@@ -126,6 +129,78 @@ def test_it_does_not_warn_without_reason(queue) -> None:
     announce("core-1")
     plan = plan_replay(LetterFilter(queue=queue.id), None, ReplaySettings(ramp=(1,)))
     assert plan.warnings == ()
+
+
+class TestOfVeryManyLetters:
+    """Tallies tell how many there are; those that are not sent, or go elsewhere than others, are looked up."""
+
+    @pytest.fixture(autouse=True)
+    def many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(replay_targets, "COUNTED", 3)
+
+    def test_it_says_how_many_go_to_each_queue(self, queue) -> None:
+        make_letters(queue, 10, partitions=3)
+        plan = plan_replay(LetterFilter(queue=queue.id), None, ReplaySettings())
+        assert [(count.queue, count.partition, count.letters) for count in plan.targets] == [(queue, None, 10)]
+        assert (plan.letters, plan.changes[0].what) == (10, "the state of 10 letters, for Telemetry")
+
+    def test_so_it_does_of_those_of_a_time(self, queue) -> None:
+        make_letters(queue, 10, partitions=3)
+        since = datetime.fromtimestamp((FAILED_AT_MS + 2) / 1000, UTC)
+        plan = plan_replay(LetterFilter(since=since), None, ReplaySettings())
+        assert [(count.partition, count.letters) for count in plan.targets] == [(None, 8)]
+
+    def test_what_is_refused_is_not_counted_along(self, queue) -> None:
+        [lost, edited, twice, *_] = make_letters(queue, 9)
+        make_letters(queue, 1, first=9, replay_count=5)
+        DeadLetter.objects.filter(id__in=[lost, edited, twice]).update(payload_missing="it was removed")
+        DeadLetter.objects.filter(id=edited).update(is_edited=True)
+        DeadLetter.objects.filter(id=twice).update(replay_count=7)
+        plan = plan_replay(LetterFilter(), None, ReplaySettings())
+        assert plan.letters == 7
+        assert told(plan) == {
+            "were replayed 5 times or more; mend their cause, or allow more replays": 2,
+            "have lost their payload; edit them to give them another": 2,
+        }
+
+    def test_a_queue_that_is_being_deleted_gets_none(self, installation, queue) -> None:
+        going = create_queue(SYSTEM, installation.tenant, name="Going", topic="going", handler="log")
+        make_letters(queue, 4)
+        make_letters(going, 4)
+        Queue.objects.filter(pk=going.pk).update(state=QueueState.DELETING)
+        plan = plan_replay(LetterFilter(), None, ReplaySettings())
+        assert (plan.letters, [count.queue for count in plan.targets]) == (4, [queue])
+        assert list(told(plan).values()) == [4]
+
+    def test_letters_of_others_go_by_their_keys(self, queue) -> None:
+        [foreign, *_] = make_letters(queue, 5, partitions=3)
+        DeadLetter.objects.filter(id=foreign).update(origin="spring", topic=queue.partition_info(1).full_topic_name)
+        plan = plan_replay(LetterFilter(), None, ReplaySettings())
+        assert [(count.partition, count.letters) for count in plan.targets] == [(None, 4), (1, 1)]
+
+    def test_some_queues_are_told_and_how_many_more_there_are(self, installation, queue, monkeypatch) -> None:
+        monkeypatch.setattr(replay_targets, "_TOLD", 1)
+        other = create_queue(SYSTEM, installation.tenant, name="Other", topic="other", handler="log")
+        make_letters(queue, 2)
+        make_letters(other, 3)
+        plan = plan_replay(LetterFilter(), None, ReplaySettings())
+        assert (plan.letters, [count.queue for count in plan.targets], plan.other_queues) == (5, [other], 1)
+
+    def test_other_states_than_open_have_nothing_to_send(self, queue) -> None:
+        discard_letters(SYSTEM, make_letters(queue, 5), "test data")
+        plan = plan_replay(LetterFilter(state=LetterState.DISCARDED), None, ReplaySettings())
+        assert (plan.letters, told(plan)) == (0, {"were discarded; restore them first": 5})
+
+
+def test_of_many_queues_that_are_paused_some_are_named(installation) -> None:
+    for number in range(12):
+        queue = create_queue(SYSTEM, installation.tenant, name=f"Q{number}", topic=f"q{number}", handler="log")
+        make_letters(queue, 1)
+        pause_queue(SYSTEM, queue, reason="the database is being moved")
+    announce("core-1")
+    plan = plan_replay(LetterFilter(), None, ReplaySettings(ramp=(1,)))
+    assert len(plan.warnings) == 11
+    assert plan.warnings[-1] == "paused are more of the queues than these 10, or parts of them"
 
 
 class TestRest:

@@ -75,7 +75,9 @@ class ReplayRequestSerializer(SelectionSerializer):
 class TargetSerializer(serializers.Serializer[Any]):
     queue = serializers.UUIDField(source="queue.id")
     name = serializers.CharField(source="queue.name")
-    partition = serializers.IntegerField()
+    partition = serializers.IntegerField(
+        allow_null=True, help_text="Null where there are too many letters to look at each: all of the queue."
+    )
     letters = serializers.IntegerField()
 
 
@@ -89,6 +91,7 @@ class ReplayPlanSerializer(ChangePlanSerializer):
     """What a replay would do."""
 
     letters = serializers.IntegerField(help_text="How many would be sent.")
-    targets = TargetSerializer(many=True)
+    targets = TargetSerializer(many=True, help_text="By partition; of very many queues those that get most.")
+    other_queues = serializers.IntegerField(help_text="How many queues more get some.")
     refused = RefusalSerializer(many=True)
     duration_s = serializers.FloatField(allow_null=True, help_text="At the rate; null where nothing limits it.")
