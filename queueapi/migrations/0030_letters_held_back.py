@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("queueapi", "0026_resizing"),
+        ("queueapi", "0029_request_ages"),
     ]
 
     operations = [
