@@ -22,12 +22,14 @@ PAGES: Final = {
     "services": "/services/",
     "partition-map": "/partitions/map/",
     "pipeline": "/pipeline/",
+    "audit": "/audit/",
 }
 SIZE: Final = {"width": 1280, "height": 860}
 # Spark starts beside everything else; on a busy machine that takes its time.
 PATIENCE_S: Final = 900
-# By then charts have something to show.
+# By then charts have something to show, and the archive is behind.
 ENOUGH_LETTERS: Final = 80
+ENOUGH_LAG: Final = 1_000
 # What a page says while Spark has computed nothing, or nothing lately: it is not yet to be shown.
 UNKNOWN: Final = re.compile("first figures|not known|no sample yet|Figures are .* old")
 PASSWORD: Final = "correct horse battery"
@@ -42,6 +44,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data, RunningSystem(Path(data), "--demo", environment=SETTINGS) as system:
         wait_until(lambda: len(system.get_all("dead-letters")) >= ENOUGH_LETTERS, PATIENCE_S)
+        wait_until(lambda: any(one["lag_messages"] > ENOUGH_LAG for one in system.get_all("lag")), PATIENCE_S)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
             pages = {**_furnish(browser, system), **PAGES}
@@ -52,7 +55,7 @@ def main(folder: Path) -> None:
 
 def _furnish(browser: Browser, system: RunningSystem) -> Mapping[str, str]:
     """What the demo has too little of; where pages of single things are."""
-    queue = _named(system, "queues", "Main")
+    queue, archive = _named(system, "queues", "Main"), _named(system, "queues", "Archive")
     groups = system.get_all("dead-letter-groups")
     group = next(one["id"] for one in groups if "DownstreamUnavailable" in one["exception_class"])
     system.request("POST", f"dead-letter-groups/{group}/note", {"note": "Billing was down from 14:00 to 14:20"})
@@ -61,7 +64,9 @@ def _furnish(browser: Browser, system: RunningSystem) -> Mapping[str, str]:
     started = system.request("POST", "replays", replay)
     tenant = _named(system, "tenants", "Noisy Neighbour Inc")
     return {
-        "queue": f"/queues/{queue}/",
+        "queue": f"/queues/{archive}/",
+        "queue-charts": f"/queues/{archive}/#charts",
+        "strategies": f"/queues/{queue}/change/#strategies-title",
         "dead-letters": "/dead-letters/?state=open",
         "dead-letter-group": f"/dead-letters/?state=open&group={group}",
         "replay": f"/operations/{started['operation']}/",
@@ -113,6 +118,8 @@ def _take(browser: Browser, system: RunningSystem, scheme: str, pages: Mapping[s
         # Pages keep themselves up to date.
         expect(page.locator("main").get_by_text(UNKNOWN)).to_have_count(0, timeout=PATIENCE_S * 1000)
         page.wait_for_load_state("networkidle")
+        # What has come since has moved what the address leads to.
+        page.evaluate("location.hash && document.querySelector(location.hash)?.scrollIntoView()")
         page.screenshot(path=folder / f"{name}-{scheme}.png")
     context.close()
 
