@@ -50,7 +50,8 @@ def accept_reading(record: Record, context: DeliveryContext) -> None:
 
 @handler("demo.rule_engine")
 def work_on_reading(record: Record, context: DeliveryContext) -> None:
-    """Work on one reading, have it kept, raise an alarm where it is too warm, and tell the transport that it is done.
+    """Work on one reading, and raise an alarm where it is too warm. One that a transport brought is kept, and the
+    transport told that it is done.
 
     `fault` asks for trouble: `once` fails the first attempt, `until_replayed` fails until it comes back as a replay, as
     if the service behind had been mended meanwhile. A temperature that is no number fails for good.
@@ -59,11 +60,11 @@ def work_on_reading(record: Record, context: DeliveryContext) -> None:
     time.sleep(RULE_ENGINE_WORK_S)
     _ask_services(reading, context)
     is_alarm = float(reading["temperature"]) > TOO_WARM
-    context.send(ARCHIVE_QUEUE, record.key, record.data, _tenant_of(record))
     if is_alarm:
         context.send(ALARM_QUEUE, record.key, record.data, _tenant_of(record))
     if transport := reading.get("transport"):
         told = {"sensor": reading["sensor"], "sent_at_ms": reading["sent_at_ms"], "alarm": is_alarm}
+        context.send(ARCHIVE_QUEUE, record.key, record.data, _tenant_of(record))
         topic = notification_topic(TRANSPORT_TOPIC, transport)
         context.send(topic, record.key, json.dumps(told).encode(), _tenant_of(record))
 
