@@ -60,7 +60,7 @@ def test_a_tenants_administrator_sees_to_an_alert_of_its_own_queue(demo: Running
     # Nobody can read it: it is a dead letter at once.
     message = {"tenant": tenants.id, "entity": str(uuid4()), "payload_base64": "/w=="}
     demo.request("POST", f"queues/{queue['id']}/messages", message)
-    row = page.get_by_role("row", name=re.compile(f"dead letter of queue {name} is open"))
+    row = page.get_by_role("row", name=re.compile(f"dead letter of queue {name} of {tenants.name} is open"))
     expect(row).to_be_visible(timeout=FIRES_MS)
     row.get_by_role("link", name=re.compile("dead letter of queue")).click()
     expect(page.get_by_role("link", name="See why")).to_have_attribute("href", re.compile("^/dead-letters/"))

@@ -89,7 +89,7 @@ def test_a_pointer_that_is_left_lying_does_not_stop_the_figures(demo: RunningSys
     expect(new).to_be_visible()
     expect(page).to_have_url(re.compile("/queues/$"))
     page.clock.fast_forward(REST_MS)
-    page.mouse.click(*place)
+    page.get_by_role("link", name="Core", exact=True).click()
     expect(page).to_have_url(re.compile("/queues/.+/$"))
 
 
