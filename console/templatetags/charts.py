@@ -1,9 +1,11 @@
 """Small drawings."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django import template
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -48,12 +50,16 @@ def sparkline(values: Sequence[float | None], unit: str) -> SafeString:
 
 
 @register.simple_tag
-def trend(counts: Sequence[int]) -> SafeString:
-    """How many came in each hour, as bars: the newest at the right."""
+def trend(counts: Sequence[int], newest: datetime) -> SafeString:
+    """How many came in each hour, as bars: the newest at the right. `newest` is when the last one came, which the
+    pipeline may not have counted yet."""
     most = max(counts, default=0)
     told = f"Last {len(counts)} hours: {number(sum(counts))} letters"
     if not most:
-        return format_html('<span class="quiet">{}</span>', f"none in {len(counts)} hours")
+        is_old = newest < timezone.now() - timedelta(hours=len(counts))
+        return format_html(
+            '<span class="quiet">{}</span>', f"none in {len(counts)} hours" if is_old else "not counted yet"
+        )
     told += f", at most {number(most)} in an hour, {number(counts[-1])} in this one"
     each = _WIDTH / len(counts)
     rows = ((f"{index * each:.1f}", *_bar(count, most, each)) for index, count in enumerate(counts) if count)

@@ -14,7 +14,16 @@ from queueapi.actions.letter_edits import edit_letter, message_of, note_group
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LetterState
-from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterTrend, LedgerEntry, Operation, Queue, Replay
+from queueapi.models import (
+    DeadLetter,
+    DeadLetterEdit,
+    DeadLetterGroup,
+    DeadLetterTrend,
+    LedgerEntry,
+    Operation,
+    Queue,
+    Replay,
+)
 from queuecore.messages import QueueMessage
 from tests.letters import make_letter
 
@@ -55,6 +64,15 @@ def test_groups_tell_how_letters_come_whom_they_hit_and_what_was_done(admin_clie
     assert "Last 24 hours: 7 letters, at most 5 in an hour, 2 in this one" in page
     assert "billing is away" in page
     assert reverse("operation", args=[replay.operation_id]) in page
+
+
+@pytest.mark.parametrize(("hours", "told"), [(1, "not counted yet"), (48, "none in 24 hours")])
+def test_what_the_pipeline_has_not_counted_yet_is_not_called_nothing(admin_client, queue, hours, told) -> None:
+    letter = make_letter(queue)
+    DeadLetterGroup.objects.update(last_seen=timezone.now() - timedelta(hours=hours))
+    group = f"{reverse('dead_letters')}?state=open&group={letter.group_id}"
+    for address in (reverse("overview"), reverse("dead_letter_groups"), reverse("dead_letters"), group):
+        assert told in text(admin_client.get(address)), address
 
 
 def test_groups_can_be_narrowed(admin_client, queue) -> None:
