@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from django.utils.dateparse import parse_datetime
-
 from console.charts import Span
 from queueapi.selectors.histories import Resolution
+from queueapi.times import read_time
 
 DEFAULT: Final = "1h"
 CUSTOM: Final = "custom"
@@ -71,8 +70,5 @@ def _span(begin: datetime, end: datetime) -> Span:
 
 
 def _moment(text: str) -> datetime | None:
-    try:
-        found = parse_datetime(text)
-    except ValueError:
-        return None
+    found = read_time(text)
     return None if found is None else found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -7,11 +7,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
-from django.utils.dateparse import parse_datetime
 
 from queueapi.choices import LetterState
 from queueapi.errors import InvalidInput
 from queueapi.models import DeadLetter, DeadLetterGroup
+from queueapi.times import read_aware_time
 
 # As many letters are sorted in no time.
 _SORTED: Final = 10_000
@@ -147,19 +147,13 @@ def _group(text: str) -> int | None:
     return number if isinstance(text, str) and 0 < (number := int(text)) < 2**63 else None
 
 
-def _time(text: str) -> datetime | None:
-    """A time that is one in every zone."""
-    time = parse_datetime(text)
-    return time if time is not None and time.tzinfo and 1970 <= time.year < 9999 else None
-
-
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "queue": UUID,
     "tenant": UUID,
     "state": LetterState,
     "group": _group,
-    "since": _time,
-    "until": _time,
+    "since": read_aware_time,
+    "until": read_aware_time,
 }
 _EXPECTED: Final = {
     "queue": "use a queue's id",

@@ -220,10 +220,13 @@ function placeOn(plot, event) {
 }
 
 // Whole minutes of UTC, as the form has them. What it was made with is what the charts show, whatever was typed since.
+// Charts end with the stretch that is under way: who drags within that means the last minute there is.
 function chosenTimes({ form, from, to }) {
   const [begin, end] = [form.elements.from, form.elements.to].map((field) => Date.parse(`${field.defaultValue}Z`) / MINUTE_MS);
-  const minutes = [Math.floor(begin + Math.min(from, to) * (end - begin)), Math.ceil(begin + Math.max(from, to) * (end - begin))];
-  return minutes.map((minute) => new Date(minute * MINUTE_MS).toISOString().slice(0, 16));
+  const newest = Math.floor(Date.now() / MINUTE_MS) - 1;
+  const first = Math.min(Math.floor(begin + Math.min(from, to) * (end - begin)), newest);
+  const last = Math.ceil(begin + Math.max(from, to) * (end - begin));
+  return [first, last].map((minute) => new Date(minute * MINUTE_MS).toISOString().slice(0, 16));
 }
 
 function showChosen(plot, from, to, told) {

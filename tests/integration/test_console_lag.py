@@ -449,6 +449,13 @@ def test_requests_of_a_week_are_drawn_of_hours(browser) -> None:
     assert "p99: at most 700 ms" in page
 
 
+def test_a_time_of_requests_that_cannot_be_is_told(browser) -> None:
+    make_requests()
+    asked = {"range": "custom", "from": "2024-01-01T00:00", "to": "9999-12-31T23:59-12:00"}
+    page = browser.get(reverse("pending_requests"), asked).content.decode()
+    assert "Choose a time that begins before it ends" in page
+
+
 def test_pending_requests_are_counted_by_how_long_they_wait(browser) -> None:
     make_requests(pending=12, age_buckets=[0] * 8 + [9] + [0] * 6 + [3])
     shown = text_of(browser.get(reverse("pending_requests")))
