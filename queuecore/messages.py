@@ -40,6 +40,8 @@ REPLAY_LETTER = "__queue.replay.letter"
 REPLAY_COUNT = "__queue.replay.count"
 TENANT_ID = "tenantId"
 TOMBSTONE = "__queue.tombstone"
+# What tells which process sent a message, from where in it, and where that waits for an answer.
+OF_SENDERS = frozenset((PRODUCER_ID, THREAD_NAME, STACK_TRACE, RESPONSE_TOPIC))
 
 _MILLISECONDS = struct.Struct(">q")
 

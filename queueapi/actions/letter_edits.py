@@ -18,7 +18,7 @@ from queueapi.choices import LedgerAction, LetterState
 from queueapi.errors import InvalidInput, NotChangeable
 from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterGroup
 from queuecore.errors import PayloadTooLarge
-from queuecore.messages import PRODUCER_ID, TENANT_ID, QueueMessage
+from queuecore.messages import OF_SENDERS, TENANT_ID, QueueMessage
 
 OWN_PREFIX: Final = "__queue."
 MAX_HEADER_BYTES: Final = 64 * 1024
@@ -182,8 +182,8 @@ def _with_its_sender(actor: Actor, message: QueueMessage, original: QueueMessage
     """Which service sent it a tenant's people are not told. So they can neither keep that nor change it."""
     if actor.tenant_id is None:
         return message
-    sender = {name: value for name, value in original.headers.items() if name == PRODUCER_ID}
-    others = {name: value for name, value in message.headers.items() if name != PRODUCER_ID}
+    sender = {name: value for name, value in original.headers.items() if name in OF_SENDERS}
+    others = {name: value for name, value in message.headers.items() if name not in OF_SENDERS}
     return QueueMessage(message.key, message.data, others | sender)
 
 

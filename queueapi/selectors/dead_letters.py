@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet, Sum
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterTally
 from queueapi.selectors.letter_filter import LetterFilter
-from queuecore.messages import PRODUCER_ID
+from queuecore.messages import OF_SENDERS
 
 # As many letters, the newest of those that indexes find, are searched for what there is no index for.
 SEARCHED: Final = 25_000
@@ -63,7 +63,7 @@ def tallies(wanted: LetterFilter) -> QuerySet[DeadLetterTally]:
 
 def headers_told(headers: Mapping[str, str]) -> dict[str, str]:
     """A letter's headers as a tenant's people read them: which service sent it is the system's own affair."""
-    return {name: value for name, value in headers.items() if name != PRODUCER_ID}
+    return {name: value for name, value in headers.items() if name not in OF_SENDERS}
 
 
 def is_search_bounded(wanted: LetterFilter) -> bool:

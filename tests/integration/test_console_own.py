@@ -28,7 +28,7 @@ from queueapi.models import (
     Tenant,
     TenantUsageDay,
 )
-from queuecore.messages import PRODUCER_ID
+from queuecore.messages import OF_SENDERS
 from tests.alerts import make_alert
 from tests.letters import make_letter, make_letters
 from tests.people import person, token_of
@@ -252,7 +252,8 @@ def test_a_letter_is_looked_at_noted_and_decided_on(world) -> None:
 
 
 def test_a_letter_names_no_service_of_the_system(world) -> None:
-    headers = {PRODUCER_ID: base64.b64encode(b"core-1").decode(), "unit": base64.b64encode(b"Celsius").decode()}
+    told = {**dict.fromkeys(OF_SENDERS, b"core-1"), "unit": b"Celsius"}
+    headers = {name: base64.b64encode(value).decode() for name, value in told.items()}
     letter = make_letter(world.own, tenant=world.tenant, headers=headers, service="rule-engine-1")
     page = seen(browser(world), "dead_letter", letter.pk)
     assert "Celsius" in page

@@ -221,16 +221,17 @@ def test_an_edited_message_stays_its_tenants(api, world, named) -> None:
     assert api.put(f"{LETTERS}/{letter.id}/message", {**changed, "headers": {"tenantId": own}}).status_code == 200
 
 
-def test_an_edited_message_stays_its_senders_of_whom_a_tenant_is_not_told(api, world) -> None:
+@pytest.mark.parametrize("header", ["producerId", "responseTopic", "threadName", "stackTrace"])
+def test_an_edited_message_stays_its_senders_of_whom_a_tenant_is_not_told(api, world, header) -> None:
     own, core, mine = (base64.b64encode(text.encode()).decode() for text in (str(world.tenant.id), "core-1", "mine"))
-    letter = make_letter(world.shared, tenant=world.tenant, headers={"tenantId": own, "producerId": core})
+    letter = make_letter(world.shared, tenant=world.tenant, headers={"tenantId": own, header: core})
     address = f"{LETTERS}/{letter.id}"
     assert api.get(address).json()["headers"] == {"tenantId": own}
-    answer = api.put(f"{address}/message", {"headers": {"tenantId": own, "producerId": mine}, "payload": 1})
+    answer = api.put(f"{address}/message", {"headers": {"tenantId": own, header: mine}, "payload": 1})
     assert (answer.status_code, answer.json()["headers"]) == (200, {"tenantId": own})
     assert api.get(address).json()["edit"]["headers"] == {"tenantId": own}
     letter.refresh_from_db()
-    assert message_of(letter).headers["producerId"] == b"core-1"
+    assert message_of(letter).headers[header] == b"core-1"
 
 
 def test_a_ledger_tells_a_tenant_nothing_of_the_others(api, world) -> None:
