@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from console.fields import QueueField, TenantField
 from queueapi.choices import LagStatus, LetterState, OperationState, QueueState
-from queueapi.models import DeadLetter, DeadLetterGroup, Operation, Pause, Queue
+from queueapi.models import DeadLetter, Operation, Pause, Queue
 from queueapi.selectors.dead_letters import letters_for_lists
 from queueapi.selectors.lag import queues_judged
 from queueapi.selectors.letter_filter import LetterFilter
@@ -45,6 +45,15 @@ class TenantNameFilter(django_filters.Filter):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(label="Tenant", widget=_name_input("Any tenant"), **options)
+
+
+class GroupFilter(django_filters.Filter):
+    """One group of letters, by its number. Whether there is one is not looked up: one that is gone has no letters."""
+
+    field_class = forms.IntegerField
+
+    def __init__(self) -> None:
+        super().__init__(widget=forms.HiddenInput, min_value=1, max_value=2**63 - 1)
 
 
 def _name_input(placeholder: str) -> forms.TextInput:
@@ -96,7 +105,7 @@ class LetterListFilter(django_filters.FilterSet):
     since = _time("Failed since (UTC)")
     until = _time("Failed before (UTC)")
     state = django_filters.ChoiceFilter(choices=LetterState, widget=forms.HiddenInput)
-    group = django_filters.ModelChoiceFilter(queryset=DeadLetterGroup.objects.all(), widget=forms.HiddenInput)
+    group = GroupFilter()
     error = django_filters.CharFilter(widget=forms.HiddenInput)
 
     class Meta:
@@ -112,7 +121,7 @@ class LetterListFilter(django_filters.FilterSet):
             queue=getattr(given.get("queue"), "pk", None),
             tenant=getattr(given.get("tenant"), "pk", None),
             state=LetterState(given["state"]) if given.get("state") else None,
-            group=getattr(given.get("group"), "pk", None),
+            group=given.get("group"),
             fingerprint=given.get("error") or "",
             text=given.get("q") or "",
             since=given.get("since"),

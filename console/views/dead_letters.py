@@ -1,4 +1,3 @@
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +9,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
-from django.utils.dateparse import parse_datetime
 from django.utils.functional import cached_property
 from django.views.decorators.http import require_POST, require_safe
 
@@ -32,11 +30,12 @@ from queueapi.selectors.dead_letters import (
     is_search_bounded,
     letters_for_lists,
 )
-from queueapi.selectors.freshness import pipeline_freshness
-from queueapi.selectors.group_rows import group_rows, group_trends
+from queueapi.selectors.freshness import freshness_from, freshness_values
+from queueapi.selectors.group_rows import group_rows
 from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.letter_groups import largest_open_groups, last_replay, tenants_hit
+from queueapi.times import read_aware_time
 
 WHY_NOT_REPLAYABLE = {
     LetterState.REPLAYING: "It is being replayed right now.",
@@ -115,22 +114,30 @@ class LetterList(ListPage):
         is_decided = wanted.state in (LetterState.DISCARDED, LetterState.REPLAYING)
         return super().get_context_data(
             **kwargs,
-            groups=group_rows(largest_open_groups(), with_replays=False),
-            group=_group_facts(wanted.group),
-            freshness=pipeline_freshness() if wanted.group else None,
+            **self._groups(wanted.group),
             letters=self._letters(),
             most_pages=COUNTED,
             is_sorted_by_time_alone=super().sort().column != "failed" and self._letters() > COUNTED,
             searched=SEARCHED if is_search_bounded(wanted) else None,
-            quarantined=QuarantinedLetter.objects.count(),
+            quarantined=0 if wanted.group else QuarantinedLetter.objects.count(),
             selectable=wanted.state if is_decided else LetterState.OPEN,
             all_matching=_all_matching(wanted),
             counts_exact=self.counts.is_exact,
         )
 
+    def _groups(self, wanted: int | None) -> dict[str, Any]:
+        """The largest, and what is known of the one whose letters are listed."""
+        shown = _group(wanted)
+        largest = largest_open_groups()
+        rows = group_rows([*largest, shown] if shown else largest, with_replays=False)
+        if shown is None:
+            return {"groups": rows}
+        facts = _group_facts(shown, rows[-1].trend)
+        return {"groups": rows[:-1], "group": facts, "freshness": freshness_from(vars(shown))}
+
     def _newer(self) -> int:
         """How many letters the filters leave that failed later than the newest that is shown."""
-        newest = _time(self.request.GET.get("newer_than", ""))
+        newest = read_aware_time(self.request.GET.get("newer_than", ""))
         letters: QuerySet[DeadLetter] = self.filters.qs
         newer = letters.filter(failed_at__gt=newest) if newest else letters
         return newer.order_by()[:COUNTED].count()
@@ -193,15 +200,6 @@ def download_payload(_request: HttpRequest, pk: UUID) -> HttpResponse:
     return HttpResponse(bytes(body.payload), content_type="application/octet-stream", headers=headers)
 
 
-def _time(text: str) -> datetime | None:
-    """None for what no page of ours would send."""
-    try:
-        time = parse_datetime(text)
-    except ValueError:
-        return None
-    return time if time is not None and time.tzinfo else None
-
-
 def _all_matching(wanted: LetterFilter) -> dict[str, str] | None:
     """What can be done to all letters that the filters leave; None where they are of several states."""
     if wanted.state not in _TO_ALL:
@@ -211,15 +209,20 @@ def _all_matching(wanted: LetterFilter) -> dict[str, str] | None:
     return {"verb": verb, "url": reverse(name), "filter": filter_text(wanted), "title": title}
 
 
-def _group_facts(group_id: int | None) -> dict[str, Any] | None:
-    """What a list of one group's letters says of the group."""
-    group = DeadLetterGroup.objects.select_related("queue__tenant").filter(pk=group_id).first() if group_id else None
-    if group is None:
+def _group(group_id: int | None) -> DeadLetterGroup | None:
+    """With what tells how old the pipeline's figures are."""
+    if group_id is None:
         return None
+    groups = DeadLetterGroup.objects.select_related("queue__tenant").annotate(**freshness_values())
+    return groups.filter(pk=group_id).first()
+
+
+def _group_facts(group: DeadLetterGroup, trend: list[int]) -> dict[str, Any]:
+    """What a list of one group's letters says of the group."""
     return {
         "group": group,
         "tenants": tenants_hit(group),
         "last_replay": last_replay(group),
-        "trend": group_trends([group])[group.pk],
+        "trend": trend,
         "none_open": "" if group.open_letters else "None of its letters is open.",
     }

@@ -33,12 +33,12 @@ class GroupRow:
 
 def group_rows(groups: Sequence[DeadLetterGroup], *, with_replays: bool = True) -> list[GroupRow]:
     """In their order. They are from `groups_for_lists`."""
-    trends = group_trends(groups)
+    trends = _trends(groups)
     replays = _last_replays(groups) if with_replays else {}
     return [GroupRow(one, trends[one.pk], getattr(one, "tenants", 0), replays.get(one.pk)) for one in groups]
 
 
-def group_trends(groups: Sequence[DeadLetterGroup]) -> dict[int, list[int]]:
+def _trends(groups: Sequence[DeadLetterGroup]) -> dict[int, list[int]]:
     """By group. An hour of which nothing is known had none: the pipeline writes what came."""
     if not groups:
         return {}

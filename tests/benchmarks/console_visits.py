@@ -86,6 +86,7 @@ def visits() -> Iterator[Visit]:
         yield from (Visit(f"{name} of a {role.label.lower()}", address, role) for name, address in own.items())
     for name, asked in _ASKED.items():
         yield from (Visit(f"{name}: {what}", f"{pages[name]}?{query}") for what, query in asked.items())
+    yield Visit("dead_letters: a group", f"{pages['dead_letters']}?state=open&group={things()['letter_group']}")
     yield from _sorted(pages)
     yield from _plans(pages)
 

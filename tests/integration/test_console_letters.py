@@ -121,7 +121,15 @@ def test_how_many_letters_are_newer_is_told_beside_rows_that_stay(admin_client, 
         make_letter(queue, failed_at=shown.failed_at + timedelta(seconds=1), state=state)
     assert "2 new letters: show them" in told(**asked)
     assert f'href="{reverse("dead_letters")}?state=open"' in told(**asked)
-    assert "3 new letters" in told(state="open", newer_than="a minute ago")
+    for no_time in ("a minute ago", "9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00", "2026-02-30T00:00:00Z"):
+        assert "3 new letters" in told(state="open", newer_than=no_time)
+
+
+def test_a_group_that_is_gone_has_no_letters(admin_client, queue) -> None:
+    make_letter(queue)
+    for group in ("7777", str(2**63)):
+        assert admin_client.get(reverse("dead_letters"), {"group": group}).status_code == 200
+    assert not admin_client.get(reverse("dead_letters"), {"group": "7777"}).context["page"].object_list
 
 
 def test_a_replay_is_gone_about_as_was_chosen(admin_client, queue) -> None:

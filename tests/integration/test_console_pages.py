@@ -32,6 +32,7 @@ def shown(browser: Client, things: dict[str, Any]) -> dict[str, str]:
         if answer.status_code != 405:
             assert answer.status_code == 200, f"{name}: {address} answered {answer.status_code}"
             found[name] = address
+    found["dead_letters of a group"] = f"{found['dead_letters']}?state=open&group={things['letter_group']}"
     return found
 
 
