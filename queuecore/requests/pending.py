@@ -137,7 +137,8 @@ class PendingRequests:
         """How long they wait."""
         # In the order in which they were added; taken as a whole, as others take some out meanwhile.
         waiting = list(self._futures.values())
-        oldest_ms = round((now - waiting[0].sent_at) * 1000) if waiting else 0
+        # One that was sent while this began has not waited for less than nothing.
+        oldest_ms = max(0, round((now - waiting[0].sent_at) * 1000)) if waiting else 0
         longer = (bisect_left(waiting, now - bound / 1000, key=_SENT_AT) for bound in LAG_BOUNDS_MS)
         return Ages(oldest_ms, tuple(before - after for before, after in pairwise((len(waiting), *longer, 0))))
 

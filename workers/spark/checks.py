@@ -11,11 +11,16 @@ from queuecore.topics import MAX_PARTITIONS, MAX_TOPIC_LENGTH
 from workers.spark.ids import NOBODY, spelt_id
 from workers.spark.numbers import numbers
 from workers.spark.schemas import Kind
+from workers.spark.wire import LONGEST_LIST
 
-# Sums of many such numbers still fit into a table's column.
-LARGEST: Final = 1 << 48
-# Who counts a queue's partitions by it makes room for so many.
-_LARGEST_OF: Final = {"partition": MAX_PARTITIONS - 1}
+# What a report counts: sums of as many as a batch has, lists and all, still fit into a table's column.
+LARGEST_COUNT: Final = 1 << 40
+LARGEST_OFFSET: Final = 1 << 48
+# Who counts a queue's partitions by their numbers makes room for so many.
+_LARGEST_OF: Final = {
+    "partition": MAX_PARTITIONS - 1,
+    **dict.fromkeys(("beginning_offset", "end_offset", "committed_offset"), LARGEST_OFFSET),
+}
 
 # The columns with bounds, and those that are counted by these.
 _HISTOGRAMS: Final = (
@@ -60,7 +65,7 @@ def _number_problems(name: str, values: pa.Array) -> Iterator[Problem]:
     lowest, highest = extremes["min"].as_py(), extremes["max"].as_py()
     if lowest is not None and lowest < 0:
         yield f"{name} is negative", pc.fill_null(pc.less(values, 0), fill_value=False)
-    largest = _LARGEST_OF.get(name, LARGEST)
+    largest = _LARGEST_OF.get(name, LARGEST_COUNT)
     if highest is not None and highest > largest:
         yield f"{name} is above {largest}", pc.fill_null(pc.greater(values, largest), fill_value=False)
 
@@ -72,12 +77,19 @@ def _text_problems(name: str, values: pa.Array) -> Iterator[Problem]:
 
 
 def _list_problems(column: pa.Field, lists: pa.Array) -> Iterator[Problem]:
-    """A row is bad where an element of its list is."""
+    """A row is bad where its list is too long, or an element of it is bad."""
+    is_long = pc.fill_null(pc.greater(pc.list_value_length(lists), LONGEST_LIST), fill_value=False)
+    if pc.any(is_long).as_py():
+        yield too_long(column.name), is_long
     elements = lists.flatten()
     parents = pc.list_parent_indices(lists)
     for reason, bad in _element_problems(column, elements):
         rows = pc.unique(parents.filter(bad))
         yield reason, pc.is_in(numbers(len(lists)), value_set=rows.cast(pa.int64()))
+
+
+def too_long(name: str) -> str:
+    return f"{name} has more than {LONGEST_LIST} elements"
 
 
 def _element_problems(column: pa.Field, elements: pa.Array) -> Iterator[Problem]:

@@ -16,12 +16,12 @@ from google.protobuf.message import DecodeError
 
 from queuecore.metrics import EVENT_VERSION
 from queuecore.proto.events_pb2 import Event
-from workers.spark.checks import problems
+from workers.spark.checks import problems, too_long
 from workers.spark.heads import Heads
 from workers.spark.ids import spelt
 from workers.spark.numbers import numbers
 from workers.spark.schemas import Kind
-from workers.spark.wire import Irregular
+from workers.spark.wire import LONGEST_LIST, Irregular
 
 # A sample from the future would be the newest until that day comes; clocks may differ by this much.
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
@@ -81,7 +81,17 @@ def _regular(data: list[bytes], decoded: Decoded) -> Iterator[tuple[int, bytes]]
             decoded.refuse("not a protobuf event", index)
         else:
             event.DiscardUnknownFields()
-            yield index, event.SerializeToString()
+            if name := _long_list(event):
+                decoded.refuse(too_long(name), index)
+            else:
+                yield index, event.SerializeToString()
+
+
+def _long_list(event: Event) -> str:
+    """How it is called; empty where there is none."""
+    body = event.WhichOneof("body")
+    fields = getattr(event, body).ListFields() if body else ()
+    return next((field.name for field, value in fields if field.is_repeated and len(value) > LONGEST_LIST), "")
 
 
 def _decode_or_refuse(data: pa.BinaryArray, places: pa.Array, period: Period) -> Decoded:

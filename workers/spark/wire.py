@@ -25,6 +25,8 @@ _BEHIND: Final = b"\0" * 16
 # No place in a buffer is larger, and none can be added to another that the sum would be.
 LARGEST_BUFFER: Final = (1 << 30) - 1
 PLACE: Final = pa.int32()
+# Some times what our runtime writes. Each element of a list takes a round.
+LONGEST_LIST: Final = 2_000
 
 
 class Irregular(ValueError):
@@ -130,6 +132,8 @@ class InStep:
         """Where each message's list begins among all messages within, and where these are."""
         step, rows, found = self, numbers(self._rows), list[tuple[pa.Array, Spans]]()
         while (is_there := step._take_key(field, _BYTES)).true_count:
+            if len(found) == LONGEST_LIST:
+                raise Irregular("a list is longer than any is")
             step, rows = step._only(is_there), rows.filter(is_there)
             found.append((rows, step._read_bytes(pa.repeat(True, len(rows)))))  # noqa: SLF001
         if not found:

@@ -26,13 +26,13 @@ from queuecore.proto.events_pb2 import (
 )
 from queuecore.topics import MAX_PARTITIONS
 from workers.spark import decoding
-from workers.spark.checks import LARGEST
+from workers.spark.checks import LARGEST_COUNT, LARGEST_OFFSET
 from workers.spark.decoding import Decoded, Period
 from workers.spark.decoding import decode as decode_column
 from workers.spark.heads import Heads
 from workers.spark.ids import NOBODY, spelt_id
 from workers.spark.schemas import KINDS
-from workers.spark.wire import Irregular
+from workers.spark.wire import LONGEST_LIST, Irregular
 
 QUEUE = "784f394c-42b6-435a-983c-b7beff2784f9"
 TENANT = "0e4b9a58-4a2c-4f59-9a7c-0a9a3c1f6a11"
@@ -151,7 +151,18 @@ def test_an_event_of_a_kind_to_come_is_left_to_others() -> None:
         (event(partition=(1 << 31) - 1), f"partition is above {MAX_PARTITIONS - 1}"),
         (event(end_offset=-1), "end_offset is negative"),
         (event(committed_offset=-1), "committed_offset is negative"),
-        (event(end_offset=LARGEST + 1), f"end_offset is above {LARGEST}"),
+        (event(end_offset=LARGEST_OFFSET), None),
+        (event(end_offset=LARGEST_OFFSET + 1), f"end_offset is above {LARGEST_OFFSET}"),
+        (consumed_event(polled=LARGEST_COUNT + 1), f"polled is above {LARGEST_COUNT}"),
+        (consumed_event(letters=[LetterShare(letters=1)] * LONGEST_LIST), None),
+        (
+            consumed_event(letters=[LetterShare()] * (LONGEST_LIST + 1)),
+            f"letters has more than {LONGEST_LIST} elements",
+        ),
+        (
+            request_event(lag_bounds_ms=range(LONGEST_LIST + 1), lag_buckets=[1] * (LONGEST_LIST + 2)),
+            f"lag_bounds_ms has more than {LONGEST_LIST} elements",
+        ),
         (event(topic="t" * 250), "topic has more than 249 characters, or a zero among them"),
         (event(group="g\0"), "group has more than 249 characters, or a zero among them"),
         (event(service_id="s" * 101), "service_id has more than 100 characters, or a zero among them"),
@@ -216,7 +227,7 @@ def test_any_bytes_are_rows_or_unusable(data: list[bytes]) -> None:
     assert rows + sum(decoded.unusable.values()) <= len(data)
 
 
-_numbers = st.integers(0, LARGEST)
+_numbers = st.integers(0, LARGEST_COUNT)
 _texts = st.sampled_from(["", "t.0", "\N{GREEK SMALL LETTER LAMDA}", "t" * 200])
 _shares = st.builds(TenantShare, tenant_id=st.sampled_from([TENANT, TENANT.upper(), "", "acme"]), messages=_numbers)
 _entities = st.builds(EntityShare, key=st.binary(max_size=3), is_uuid=st.booleans(), messages=_numbers)
@@ -258,7 +269,9 @@ def test_many_events_are_decoded_as_each_of_them_alone(data: list[bytes]) -> Non
     assert sum(together.unusable.values()) == sum(sum(one.unusable.values()) for one in alone)
 
 
-_any_number = st.sampled_from([0, 1, -1, LARGEST, LARGEST + 1]) | st.integers(-(1 << 63), (1 << 63) - 1)
+_any_number = st.sampled_from(
+    [0, 1, -1, LARGEST_COUNT, LARGEST_COUNT + 1, LARGEST_OFFSET, LARGEST_OFFSET + 1]
+) | st.integers(-(1 << 63), (1 << 63) - 1)
 _any_text = st.sampled_from(["", "t.0", "\0", QUEUE, TENANT.upper()]) | st.text(max_size=300)
 _any_share = st.builds(TenantShare, tenant_id=_any_text, messages=_any_number, bytes=_any_number)
 _any_entity = st.builds(EntityShare, key=st.binary(max_size=20), is_uuid=st.booleans(), messages=_any_number)
