@@ -31,7 +31,7 @@ from queueapi.selectors.alerts import Firing, firing
 from queueapi.selectors.consumers import all_pauses, troubled_consumers
 from queueapi.selectors.freshness import Freshness, freshness_from, freshness_values, pipeline_freshness
 from queueapi.selectors.group_rows import GroupRow, group_rows
-from queueapi.selectors.lag import QueueLag, queue_lags
+from queueapi.selectors.lag import QueueLag, queue_lags, still_sampled
 from queueapi.selectors.letter_groups import largest_open_groups
 from queueapi.selectors.pending_requests import RequestTotals, request_totals_as_of
 from queueapi.selectors.queue_rows import worst_queues
@@ -140,7 +140,7 @@ def freshness_and_totals() -> tuple[Freshness, Totals]:
     failed = Operation.objects.filter(state=OperationState.FAILED, finished_at__gte=day)
     found = Queue.objects.aggregate(
         queues=Count("pk"),
-        lag_messages=Coalesce(Max(Subquery(_sum(LagCurrent.objects.all(), "lag_messages"))), 0),
+        lag_messages=Coalesce(Max(Subquery(_sum(LagCurrent.objects.filter(still_sampled()), "lag_messages"))), 0),
         open_letters=Coalesce(Max(Subquery(_sum(DeadLetterGroup.objects.all(), "open_letters"))), 0),
         oldest_letter=Max(Subquery(letters.order_by("failed_at")[:1])),
         newest_letter=Max(Subquery(letters.order_by("-failed_at")[:1])),
