@@ -25,6 +25,7 @@ from queueapi.models import (
     ManagedProcess,
     Operation,
     Pause,
+    QuarantinedLetter,
     Queue,
 )
 from queueapi.selectors.alerts import Firing, firing
@@ -45,7 +46,7 @@ TROUBLES_SHOWN: Final = 20
 FAILURES_REMEMBERED: Final = timedelta(hours=24)
 TREND_MINUTES: Final = 60
 _MINUTE: Final = timedelta(minutes=1)
-_OF_QUEUES: Final = ("queues", "lag_messages", "open_letters", "oldest_letter", "newest_letter")
+_OF_QUEUES: Final = ("queues", "lag_messages", "open_letters", "oldest_letter", "newest_letter", "quarantined")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +60,15 @@ class OperationCounts:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of all queues: how many there are, how many messages wait in them, how many letters nobody has decided on. And
-    the operations that are under way or failed."""
+    """Of all queues: how many there are, how many messages wait in them, how many letters nobody has decided on, and
+    how many are not in the index. And the operations that are under way or failed."""
 
     queues: int
     lag_messages: int
     open_letters: int
     oldest_letter: datetime | None
     newest_letter: datetime | None
+    quarantined: int
     operations: OperationCounts
 
 
@@ -144,6 +146,7 @@ def freshness_and_totals() -> tuple[Freshness, Totals]:
         open_letters=Coalesce(Max(Subquery(_sum(DeadLetterGroup.objects.all(), "open_letters"))), 0),
         oldest_letter=Max(Subquery(letters.order_by("failed_at")[:1])),
         newest_letter=Max(Subquery(letters.order_by("-failed_at")[:1])),
+        quarantined=Coalesce(Max(Subquery(_counted(QuarantinedLetter.objects.all()))), 0),
         unfinished=Coalesce(Max(Subquery(_counted(unfinished))), 0),
         failed=Coalesce(Max(Subquery(_counted(failed))), 0),
         last_failed=Max(Subquery(failed.order_by("-finished_at").values("finished_at")[:1])),
