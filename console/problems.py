@@ -28,7 +28,7 @@ class Problem:
 
 def problems(seen: Overview) -> list[Problem]:
     """Worst first. Nothing: all is well. Figures that are too old are the page's banner, and accuse nobody here."""
-    kinds = (_alerts, _processes, _hosts, _consumers, _pauses, _letters, _operations, _lag, _requests)
+    kinds = (_alerts, _processes, _hosts, _consumers, _pauses, _letters, _quarantined, _operations, _lag, _requests)
     found = (problem for kind in kinds for problem in kind(seen))
     return sorted(found, key=lambda problem: problem.tone != Tone.BAD)
 
@@ -90,6 +90,13 @@ def _letters(seen: Overview) -> Iterator[Problem]:
         ages = f"from {oldest}" if totals.open_letters == 1 else f"the oldest from {oldest}, the newest from {newest}"
         text = f"{number(totals.open_letters)} open {waits} for a decision, {ages}{_largest_group(seen)}."
         yield Problem(Tone.BAD, text, f"{reverse('dead_letters')}?state={LetterState.OPEN.value}", "Review them")
+
+
+def _quarantined(seen: Overview) -> Iterator[Problem]:
+    if seen.totals.quarantined:
+        letters = plural(seen.totals.quarantined, "letter,letters")
+        text = f"{letters} could not be entered here and stay in their topics."
+        yield Problem(Tone.BAD, text, "/api/v1/dead-letters/quarantined", "See which, and why")
 
 
 def _largest_group(seen: Overview) -> str:

@@ -107,8 +107,8 @@ class ConsumerState(models.TextChoices):
 
 
 class LagStatus(models.TextChoices):
-    """How a group gets on with a partition. Warn: it goes on, and falls behind. Stop: it has ceased to commit. Stall:
-    it commits, and does not go on. Rewind: it has gone back, and is not yet where it was."""
+    """How a group gets on with a partition. Warn: it goes on, and falls behind. Stop: nobody commits or tries. Stall:
+    its consumer tries or commits, and gets no further. Rewind: it has gone back, and is not yet where it was."""
 
     OK = "ok", "OK"
     WARN = "warn", "WARN"

@@ -9,6 +9,7 @@ from django.db.models import Max, QuerySet, Sum
 from django.utils import timezone
 
 from queueapi.models import LagCurrent, StaleCommits
+from queueapi.selectors.lag import still_sampled
 from queueapi.selectors.pipeline_standing import PipelineState
 from queuecore.metrics.names import (
     CONSUMER_LAG,
@@ -29,11 +30,11 @@ _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def lag_metrics(rows: QuerySet[LagCurrent], by: LagBy) -> Iterator[bytes]:
-    """Of each partition, or of each queue. One query; the lines of the second metric are kept, as bytes, until those of
-    the first are through: Prometheus wants them one after the other."""
+    """Of each partition that is sampled, or of each queue. One query; the lines of the second metric are kept, as
+    bytes, until those of the first are through: Prometheus wants them one after the other."""
     yield _head(CONSUMER_LAG)
     kept: list[bytes] = []
-    found = _found(rows, by).iterator(chunk_size=_AT_ONCE)
+    found = _found(rows.filter(still_sampled()), by).iterator(chunk_size=_AT_ONCE)
     while batch := [(_labels(labels), messages, seconds) for *labels, messages, seconds in islice(found, _AT_ONCE)]:
         yield "".join(f"{CONSUMER_LAG.name}{labels} {messages}\n" for labels, messages, _ in batch).encode()
         known = ((labels, seconds) for labels, _, seconds in batch if seconds is not None)

@@ -9,12 +9,15 @@ from django.db.models import Model
 from queueapi.config import Config
 from queueapi.models import (
     DeadLetterTrend,
+    LagCurrent,
     LagDay,
     LagHour,
     LagMinute,
+    PartitionHeat,
     ProcessingDay,
     ProcessingHour,
     ProcessingMinute,
+    QueueSkew,
     RequestCurrent,
     RequestDay,
     RequestHour,
@@ -46,6 +49,8 @@ def kept(settings: Config) -> list[Kept]:
         *(Kept(model, "at", hours) for model in (LagHour, RequestHour, ProcessingHour, DeadLetterTrend)),
         *(Kept(model, "at", days) for model in (LagDay, RequestDay, ProcessingDay)),
         Kept(TenantUsageDay, "day", days),
+        # What is of now goes with the last minute that it was of: nothing renews it.
+        *(Kept(model, "as_of", minutes) for model in (LagCurrent, PartitionHeat, QueueSkew)),
         Kept(RequestCurrent, "as_of", SILENT_AFTER),
     ]
 

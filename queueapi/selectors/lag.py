@@ -17,6 +17,7 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
+    Subquery,
     Sum,
     Value,
     When,
@@ -28,7 +29,7 @@ from django.utils import timezone
 from queueapi.choices import LagStatus
 from queueapi.models import LagCurrent, Queue
 from queueapi.models.lag import KNOWN_LAG_S
-from queueapi.selectors.freshness import is_stale
+from queueapi.selectors.freshness import STALE_AFTER, is_stale
 
 BADNESS: Final = Case(
     *(When(status=status, then=Value(status.badness)) for status in LagStatus), output_field=IntegerField()
@@ -53,7 +54,7 @@ _FIGURES: Final[Mapping[str, Any]] = {
 class LagFigures:
     """Of several partitions together.
 
-    partitions    how many were sampled; the rest is None where none were
+    partitions    how many are sampled; the rest is None where none is
     statuses      how many partitions are of each
     lag_seconds   and `oldest_age_s`, `drain_eta_s`: those of the partition where it is longest
     as_of         of a queue the oldest sample among them, of all queues the newest
@@ -73,6 +74,13 @@ class LagFigures:
     @property
     def is_stale(self) -> bool:
         return self.as_of is not None and is_stale(self.as_of)
+
+
+@dataclass(frozen=True, slots=True)
+class LagTotals(LagFigures):
+    """`unsampled` is how many partitions are left out, as there are no samples of them any more."""
+
+    unsampled: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,15 @@ class QueueLag(LagFigures):
         return self.partitions > 1 and (self.is_troubled or bool(self.lag_messages))
 
 
+def still_sampled() -> Q:
+    """Partitions that count: nobody knows how far behind one is whose topic is gone, or that has no leader. Where there
+    are no fresh samples at all, those that were sampled to the end count: they are told as old, or not told apart.
+    The newest is looked for only where something is old."""
+    every = LagCurrent.objects.order_by().annotate(every=Value(1)).values("every")
+    since = every.annotate(since=Max("as_of") - STALE_AFTER).values("since")
+    return Q(as_of__gte=timezone.now() - STALE_AFTER) | Q(as_of__gte=Subquery(since))
+
+
 def lag_rows() -> QuerySet[LagCurrent]:
     """Of each partition, with what lists are ordered by and whose it is."""
     return LagCurrent.objects.annotate(
@@ -126,46 +143,49 @@ def with_status(rows: QuerySet[LagCurrent], status: LagStatus) -> QuerySet[LagCu
 
 def queues_with_status(queues: QuerySet[Queue], status: LagStatus) -> QuerySet[Queue]:
     """Those with a partition that is so; found in the same two ways."""
-    rows = LagCurrent.objects.filter(status=status)
+    rows = LagCurrent.objects.filter(still_sampled(), status=status)
     if status == LagStatus.OK:
         return queues.filter(Exists(rows.filter(queue=OuterRef("pk"))))
     return queues.filter(pk__in=rows.values("queue"))
 
 
 def queues_judged(queues: QuerySet[Queue], status: LagStatus) -> QuerySet[Queue]:
-    """Those that are as a whole so: a partition is, and none is worse. All are well of which something was sampled and
+    """Those that are as a whole so: a partition is, and none is worse. All are well of which something is sampled and
     nothing is worse: who looks for partitions that are well looks at nearly all there are."""
     worse = [other for other in LagStatus if other.badness > status.badness]
-    worse_off = LagCurrent.objects.filter(status__in=worse).values("queue")
+    worse_off = LagCurrent.objects.filter(still_sampled(), status__in=worse).values("queue")
     if status == LagStatus.OK:
         return _sampled(queues).exclude(pk__in=worse_off)
     return queues_with_status(queues, status).exclude(pk__in=worse_off)
 
 
 def _sampled(queues: QuerySet[Queue]) -> QuerySet[Queue]:
-    return queues.filter(Exists(LagCurrent.objects.filter(queue=OuterRef("pk"))))
+    return queues.filter(Exists(LagCurrent.objects.filter(still_sampled(), queue=OuterRef("pk"))))
 
 
 def count_by_status(queues: QuerySet[Queue]) -> dict[str, int]:
-    """How many of the queues are as a whole so. Those of which nothing was sampled are not counted."""
+    """How many of the queues are as a whole so. Those of which nothing is sampled are not counted."""
     ids = queues.order_by().values("pk")
-    troubled = LagCurrent.objects.filter(status__in=TROUBLED, queue__in=ids).order_by()
+    troubled = LagCurrent.objects.filter(still_sampled(), status__in=TROUBLED, queue__in=ids).order_by()
     badness = {status.badness: status.value for status in LagStatus}
     counts = Counter(badness[worst] for _, worst in troubled.values_list("queue").annotate(worst=Max(BADNESS)))
     sampled = _sampled(queues).count()
     return {**counts, LagStatus.OK.value: sampled - counts.total()}
 
 
-def lag_totals(rows: QuerySet[LagCurrent]) -> LagFigures:
-    """All of these together."""
-    found = rows.aggregate(**_FIGURES)
-    return LagFigures(**_figures(found), as_of=found["last_sampled"])
+def lag_totals(rows: QuerySet[LagCurrent]) -> LagTotals:
+    """All of these together. Two queries."""
+    unsampled = rows.exclude(still_sampled()).count()
+    found = rows.filter(still_sampled()).aggregate(**_FIGURES)
+    return LagTotals(**_figures(found), as_of=found["last_sampled"], unsampled=unsampled)
 
 
 def queue_lags(queues: Iterable[Queue]) -> list[QueueLag]:
-    """Of each of these, in their order. One query, however many they are: the figures come with each queue's worst."""
+    """Of each of these, in their order. One query, however many they are: the figures come with each queue's worst. A
+    queue of which nothing is sampled any more has those that it had, which are old."""
     listed = list(queues)
-    rows = LagCurrent.objects.filter(queue__in=[queue.pk for queue in listed]).order_by()
+    every = LagCurrent.objects.filter(queue__in=[queue.pk for queue in listed]).order_by()
+    rows = every.filter(still_sampled() | ~Q(queue__in=every.filter(still_sampled()).values("queue")))
     ranked = Window(
         RowNumber(),
         partition_by=F("queue"),

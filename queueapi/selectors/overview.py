@@ -25,13 +25,14 @@ from queueapi.models import (
     ManagedProcess,
     Operation,
     Pause,
+    QuarantinedLetter,
     Queue,
 )
 from queueapi.selectors.alerts import Firing, firing
 from queueapi.selectors.consumers import all_pauses, troubled_consumers
 from queueapi.selectors.freshness import Freshness, freshness_from, freshness_values, pipeline_freshness
 from queueapi.selectors.group_rows import GroupRow, group_rows
-from queueapi.selectors.lag import QueueLag, queue_lags
+from queueapi.selectors.lag import QueueLag, queue_lags, still_sampled
 from queueapi.selectors.letter_groups import largest_open_groups
 from queueapi.selectors.pending_requests import RequestTotals, request_totals_as_of
 from queueapi.selectors.queue_rows import worst_queues
@@ -45,7 +46,7 @@ TROUBLES_SHOWN: Final = 20
 FAILURES_REMEMBERED: Final = timedelta(hours=24)
 TREND_MINUTES: Final = 60
 _MINUTE: Final = timedelta(minutes=1)
-_OF_QUEUES: Final = ("queues", "lag_messages", "open_letters", "oldest_letter", "newest_letter")
+_OF_QUEUES: Final = ("queues", "lag_messages", "open_letters", "oldest_letter", "newest_letter", "quarantined")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +60,15 @@ class OperationCounts:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of all queues: how many there are, how many messages wait in them, how many letters nobody has decided on. And
-    the operations that are under way or failed."""
+    """Of all queues: how many there are, how many messages wait in them, how many letters nobody has decided on, and
+    how many are not in the index. And the operations that are under way or failed."""
 
     queues: int
     lag_messages: int
     open_letters: int
     oldest_letter: datetime | None
     newest_letter: datetime | None
+    quarantined: int
     operations: OperationCounts
 
 
@@ -140,10 +142,11 @@ def freshness_and_totals() -> tuple[Freshness, Totals]:
     failed = Operation.objects.filter(state=OperationState.FAILED, finished_at__gte=day)
     found = Queue.objects.aggregate(
         queues=Count("pk"),
-        lag_messages=Coalesce(Max(Subquery(_sum(LagCurrent.objects.all(), "lag_messages"))), 0),
+        lag_messages=Coalesce(Max(Subquery(_sum(LagCurrent.objects.filter(still_sampled()), "lag_messages"))), 0),
         open_letters=Coalesce(Max(Subquery(_sum(DeadLetterGroup.objects.all(), "open_letters"))), 0),
         oldest_letter=Max(Subquery(letters.order_by("failed_at")[:1])),
         newest_letter=Max(Subquery(letters.order_by("-failed_at")[:1])),
+        quarantined=Coalesce(Max(Subquery(_counted(QuarantinedLetter.objects.all()))), 0),
         unfinished=Coalesce(Max(Subquery(_counted(unfinished))), 0),
         failed=Coalesce(Max(Subquery(_counted(failed))), 0),
         last_failed=Max(Subquery(failed.order_by("-finished_at").values("finished_at")[:1])),

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.db.models import BooleanField, ExpressionWrapper
+
 from queueapi.cluster.models import Partition
 from queueapi.errors import InvalidInput
 from queueapi.models import LagCurrent, Queue
-from queueapi.selectors.lag import QueueLag
+from queueapi.selectors.lag import QueueLag, still_sampled
 
 PARTITIONS_SHOWN: Final = 100
 
@@ -27,15 +29,17 @@ class PartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class QueuePartitions:
-    """lag         of all of them together
+    """lag         of all of them together that are sampled still; where none is, as they were
     rows        each; of very many those that do worst
-    count       how many were sampled
+    count       how many were ever sampled
+    unsampled   how many of them are left out of `lag`
     unassigned  numbers of those that no service may have, by the reason
     """
 
     lag: QueueLag
     rows: list[PartitionRow]
     count: int
+    unsampled: int
     unassigned: dict[str, list[int]]
 
 
@@ -47,11 +51,14 @@ def check_partition(queue: Queue, number: int) -> None:
 
 def partitions_of(queue: Queue) -> QueuePartitions:
     """Two queries."""
-    samples = list(LagCurrent.objects.filter(queue=queue).order_by("partition"))
+    is_sampled = ExpressionWrapper(still_sampled(), output_field=BooleanField())
+    samples = list(LagCurrent.objects.filter(queue=queue).annotate(is_sampled=is_sampled).order_by("partition"))
+    sampled = [one for one in samples if one.is_sampled] or samples
     owners, unassigned = _owners(queue)
     shown = samples if len(samples) <= PARTITIONS_SHOWN else sorted(samples, key=_badness)[:PARTITIONS_SHOWN]
     rows = [PartitionRow(one, lag_of(queue, [one]), owners.get(one.partition)) for one in shown]
-    return QueuePartitions(lag_of(queue, samples), rows, len(samples), unassigned)
+    unsampled = len(samples) - len(sampled)
+    return QueuePartitions(lag_of(queue, sampled), rows, len(samples), unsampled, unassigned)
 
 
 def lag_of(queue: Queue, samples: Sequence[LagCurrent]) -> QueueLag:

@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 
 from queueapi.models import DeadLetterGroup, LagCurrent, Pause, Queue
 from queueapi.models.lag import IS_TROUBLED, KNOWN_LAG_S
-from queueapi.selectors.lag import BADNESS, QueueLag, queue_lags
+from queueapi.selectors.lag import BADNESS, QueueLag, queue_lags, still_sampled
 
 # A status weighs more than any lag.
 _STATUS_WEIGHT: Final = 1e12
@@ -59,7 +59,7 @@ MEASURES: Final = (*_OVER_PARTITIONS, "letters")
 def _measure(name: str) -> Any:
     if name == "letters":
         return Coalesce(_letters(), 0)
-    samples = LagCurrent.objects.filter(queue=OuterRef("pk")).order_by().values("queue")
+    samples = LagCurrent.objects.filter(still_sampled(), queue=OuterRef("pk")).order_by().values("queue")
     return Subquery(samples.annotate(measured=_OVER_PARTITIONS[name]).values("measured"))
 
 
@@ -83,7 +83,7 @@ def open_letters_of(queues: Iterable[UUID]) -> dict[UUID, int]:
 def worst_queues(most: int) -> list[Queue]:
     """Those that do worst, as far as a look at the first partitions tells: all that are in trouble before any that is
     not, those that are furthest behind in seconds first, and none that nothing waits in."""
-    rows = LagCurrent.objects.filter(lag_messages__gt=0).select_related("queue__tenant")
+    rows = LagCurrent.objects.filter(still_sampled(), lag_messages__gt=0).select_related("queue__tenant")
     worst = rows.order_by(IS_TROUBLED.desc(), KNOWN_LAG_S.desc(), "-id")[:_LOOKED_AT]
     found: dict[UUID, Queue] = {}
     # One query, in the order of an index, which is not read on when there are enough.

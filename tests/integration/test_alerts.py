@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from io import StringIO
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -35,6 +36,7 @@ from queueapi.models import (
     AlertNotice,
     AlertRule,
     AuditEntry,
+    DeadLetterGroup,
     DeadLetterTrend,
     LagCurrent,
     PipelineRun,
@@ -257,6 +259,11 @@ class TestRules:
         assert {metric: found[metric].threshold for metric in seeds} == seeds
         assert all(rule.is_default and rule.enabled for rule in found.values())
 
+    def test_those_of_the_beginning_are_as_they_are_documented(self) -> None:
+        fields = ("threshold", "resolve_at", "severity", "for_s", "resolve_for_s")
+        found = {row.metric: tuple(getattr(row, field) for field in fields) for row in AlertRule.objects.all()}
+        assert found == dict(_documented_rules())
+
     def test_one_that_comes_with_the_system_is_switched_off_and_stays_so(self) -> None:
         rule = AlertRule.objects.get(pk=default_rule_id(AlertMetric.ERROR_RATE))
         with pytest.raises(NotChangeable, match="set enabled to false"):
@@ -353,9 +360,26 @@ def test_old_ones_are_removed_and_open_ones_never(queue, rule) -> None:
     assert Alert.objects.filter(pk=kept.pk).exists()
 
 
+def _documented_rules() -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """What the table of rules says of each."""
+    text = (Path(__file__).parents[2] / "docs/howto/alerts.md").read_text()
+    for metric, above, *rest in re.findall(
+        r"^\| `(\w+)` \| [^|]+ \|(.+)\|(.+)\|(.+)\|(.+)\|(.+)\|$", text, re.MULTILINE
+    ):
+        resolve_at, severity, for_s, resolve_for_s = (cell.strip() for cell in rest)
+        yield metric, (_first_number(above), _first_number(resolve_at), severity, int(for_s), int(resolve_for_s))
+
+
+def _first_number(cell: str) -> float:
+    found = re.search(r"[\d,]+", cell)
+    assert found
+    return float(found[0].replace(",", ""))
+
+
 def _lag(queue: Queue, **told: Any) -> None:
     given = {"topic": "main.0", "consumer_group": "g", "end_offset": 20_000, "as_of": timezone.now()}
-    LagCurrent.objects.create(queue=queue, partition=0, **{**given, "lag_messages": 12_345, **told})
+    figures = {**given, "lag_messages": 12_345, **told}
+    LagCurrent.objects.update_or_create(queue=queue, partition=0, defaults=figures)
 
 
 def _failures(queue: Queue) -> None:
@@ -363,24 +387,31 @@ def _failures(queue: Queue) -> None:
     ProcessingMinute.objects.create(queue=queue, at=minute, handled=100, failed=37, timed_out=5)
 
 
-def _new_letters(queue: Queue) -> None:
-    letter = make_letter(queue)
-    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
-    DeadLetterTrend.objects.create(queue=queue, fingerprint=letter.fingerprint, at=hour, letters=137)
+def _new_letters(queue: Queue, letters: float = 137, now: datetime | None = None) -> None:
+    hour = (now or timezone.now()).replace(minute=0, second=0, microsecond=0)
+    fingerprint = make_letter(queue).fingerprint
+    DeadLetterTrend.objects.update_or_create(
+        queue=queue, fingerprint=fingerprint, at=hour, defaults={"letters": letters}
+    )
 
 
 def _requests(**told: Any) -> None:
-    RequestCurrent.objects.create(service_id="a", request_topic="js.requests", as_of=timezone.now(), **told)
+    figures = {"as_of": timezone.now(), **told}
+    RequestCurrent.objects.update_or_create(service_id="a", request_topic="js.requests", defaults=figures)
 
 
-def _lost_service() -> None:
+def _lost_service(now: datetime | None = None) -> None:
     service = announce("host-9")
-    ServiceInstance.objects.filter(pk=service.pk).update(is_lost=True, gone_at=timezone.now())
+    ServiceInstance.objects.filter(pk=service.pk).update(is_lost=True, gone_at=now or timezone.now())
 
 
 def _old_figures() -> None:
-    at = timezone.now() - timedelta(minutes=7)
-    PipelineRun.objects.create(query="q", batch_id=1, events=1, newest_event_at=at, started_at=at, finished_at=at)
+    _ran(timezone.now() - timedelta(minutes=7))
+
+
+def _ran(at: datetime) -> None:
+    run = {"events": 1, "newest_event_at": at, "started_at": at, "finished_at": at}
+    PipelineRun.objects.update_or_create(query="q", batch_id=1, defaults=run)
 
 
 # What makes an alert of each metric, and how that is told on the page which its link leads to.
@@ -397,6 +428,51 @@ SHOWN: Final[Mapping[AlertMetric, tuple[Callable[[Queue], Any], str]]] = {
     AlertMetric.LEASE_LOSSES: (lambda _: _lost_service(), "host-9 Lost"),
     AlertMetric.PIPELINE_LATE: (lambda _: _old_figures(), "Figures are 7 min old"),
 }
+
+
+def _attempts(queue: Queue, failed: float, now: datetime) -> None:
+    """A hundred, of which so many fail."""
+    minute = {"at": now.replace(second=0), "handled": 100 - failed, "failed": failed}
+    ProcessingMinute.objects.update_or_create(queue=queue, defaults=minute)
+
+
+def _open_letters(queue: Queue, letters: float) -> None:
+    make_letter(queue)
+    DeadLetterGroup.objects.filter(queue=queue).update(letters=letters, open_letters=letters)
+
+
+# What makes a metric be so much at a time.
+MADE: Final[Mapping[AlertMetric, Callable[[Queue, float, datetime], Any]]] = {
+    AlertMetric.LAG_MESSAGES: lambda queue, much, now: _lag(queue, lag_messages=much, as_of=now),
+    AlertMetric.LAG_SECONDS: lambda queue, much, now: _lag(queue, lag_seconds=much, as_of=now),
+    AlertMetric.STALLED_PARTITIONS: lambda queue, much, now: _lag(queue, status="stall" if much else "ok", as_of=now),
+    AlertMetric.ERROR_RATE: _attempts,
+    AlertMetric.NEW_LETTERS: _new_letters,
+    AlertMetric.OPEN_LETTERS: lambda queue, much, _: _open_letters(queue, much),
+    AlertMetric.PENDING_REQUESTS: lambda _, much, now: _requests(pending=much, as_of=now),
+    AlertMetric.REQUEST_TIMEOUTS: lambda _, much, now: _requests(timed_out=much, as_of=now),
+    AlertMetric.RESPONSE_LAG: lambda _, much, now: _requests(lag_p99_ms=much, as_of=now),
+    AlertMetric.LEASE_LOSSES: lambda _, much, now: much and _lost_service(now),
+    AlertMetric.PIPELINE_LATE: lambda _, much, now: _ran(now - timedelta(seconds=much)),
+}
+
+
+@pytest.mark.parametrize("metric", list(AlertMetric))
+def test_a_rule_of_the_beginning_fires_above_its_threshold_once_that_lasts(queue, metric) -> None:
+    rule = AlertRule.objects.get(pk=default_rule_id(metric))
+
+    def fires(much: float, now: datetime) -> bool:
+        _ran(now)
+        MADE[metric](queue, much, now)
+        evaluate_rules(now)
+        return Alert.objects.filter(rule=rule).exists()
+
+    lasting = timedelta(seconds=rule.for_s)
+    assert not any(fires(rule.threshold, now) for now in (NOW, NOW + lasting))
+    if rule.for_s:
+        assert not fires(rule.threshold + 1, at(2))
+        assert not fires(rule.threshold + 1, at(2) + lasting - timedelta(seconds=1))
+    assert fires(rule.threshold + 1, at(2) + lasting)
 
 
 @pytest.mark.parametrize("metric", list(AlertMetric))

@@ -21,6 +21,7 @@ from django.utils import timezone
 from console.payloads import MAX_HEX_BYTES, MAX_TEXT_BYTES, show_headers, show_payload
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_edits import edit_letter
+from queueapi.actions.pipeline import record_pipeline_failure
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
@@ -45,6 +46,8 @@ from queuecore.messages import QueueMessage
 from tests import letters
 from tests.instances import announce
 from tests.people import person
+from workers.spark.errors import SparkUnavailable
+from workers.spark.session import JAVA_REMEDY
 
 pytestmark = pytest.mark.django_db
 
@@ -290,9 +293,61 @@ def test_overview_says_that_all_is_well(admin_client: Client) -> None:
 
     shown = text_of(admin_client.get(reverse("overview")))
 
-    assert "Everything is fine." in shown
+    assert "Everything is fine. All processes run, consumers keep up, and nothing waits for you." in shown
     assert "nothing waits in any queue" in shown
     assert re.search(r"Lag as of \d\d:\d\d:\d\d UTC \( 6 s ago \)", shown)
+
+
+def test_overview_says_nothing_of_processes_that_nobody_supervises(admin_client: Client) -> None:
+    make_lag(make_queue(), 0)
+    make_run()
+    announce()
+    shown = text_of(admin_client.get(reverse("overview")))
+    assert "Everything is fine. Consumers keep up, and nothing waits for you." in shown
+
+
+def test_not_everything_is_fine_while_letters_are_quarantined(admin_client: Client) -> None:
+    make_lag(make_queue(), 0)
+    make_run()
+    announce()
+    QuarantinedLetter.objects.create(letter_topic="dlq", letter_partition=0, letter_offset=7, error="no header")
+    response = admin_client.get(reverse("overview"))
+    assert "1 letter could not be entered here" in text_of(response)
+    assert 'href="/api/v1/dead-letters/quarantined"' in response.content.decode()
+    assert "Everything is fine" not in text_of(response)
+
+
+@pytest.fixture
+def failed_run() -> None:
+    """As in an installation that lost its Java."""
+    error = SparkUnavailable(f"Spark did not start with master local[2]: Java gateway process exited; {JAVA_REMEDY}")
+    record_pipeline_failure(timezone.now(), 0.1, error)
+
+
+@pytest.mark.parametrize("name", ["overview", "queues", "queue", "pending_requests", "usage"])
+@pytest.mark.parametrize(
+    ("age_s", "figures"), [(6, "figures are of "), (240, "figures are of "), (None, "there are no figures.")]
+)
+def test_a_pipeline_that_cannot_run_is_told_with_the_remedy_however_old_figures_are(
+    admin_client: Client, failed_run: None, name: str, age_s: float | None, figures: str
+) -> None:
+    queue = make_queue()
+    announce()
+    make_process("web")
+    if age_s is not None:
+        make_lag(queue, 0, age_s=age_s)
+        make_run(age_s)
+
+    response = admin_client.get(reverse(name, args=[queue.pk] if name == "queue" else []))
+    [banner] = re.findall(r'<p class="banner tone-bad">.*?</p>', response.content.decode(), re.DOTALL)
+
+    assert f"The pipeline cannot run, {figures}" in banner
+    assert JAVA_REMEDY in banner
+    assert f'href="{reverse("pipeline")}"' in banner
+    shown = text_of(response)
+    assert "Everything is fine" not in shown
+    assert "Spark is starting" not in shown
+    assert "the pipeline does not run" not in shown, "it is said once"
 
 
 def test_overview_says_each_problem_with_a_way_to_it(admin_client: Client) -> None:

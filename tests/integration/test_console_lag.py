@@ -34,7 +34,7 @@ from queueapi.models import (
     RequestStats,
 )
 from queueapi.selectors.lag import queue_lags
-from queueapi.selectors.queue_partitions import lag_of
+from queueapi.selectors.queue_partitions import lag_of, partitions_of
 from queueapi.selectors.queue_rows import worst_queues
 from tests.letters import make_letter
 from tests.people import person
@@ -146,6 +146,39 @@ def test_old_figures_accuse_nobody(browser) -> None:
     shown = text_of(browser.get(reverse("queues")))
     assert "Not known now" in shown
     assert "No commit for 4 min" not in shown
+
+
+@pytest.fixture
+def silent(three) -> None:
+    """No more samples of the queue that is well, nor of the partition that stopped."""
+    gone = LagCurrent.objects.filter(queue=three["Well"]) | LagCurrent.objects.filter(status=LagStatus.STOP)
+    gone.update(as_of=ago(minutes=5))
+
+
+def test_queues_are_counted_by_partitions_that_are_sampled(browser, three, silent) -> None:
+    shown = text_of(browser.get(reverse("queues")))
+    assert "All 3 OK 0 WARN 1 STOP 0 STALL 0 REWIND 0" in shown
+    assert re.search(r"Stopped It falls behind .* WARN .* 100 10 s 5\.0/s", shown)
+    assert re.search(r"Well System Not known now 20 2 s", shown)
+    assert (listed(browser, status="stop"), listed(browser, status="ok")) == ([], [])
+    assert listed(browser, status="warn") == ["Stopped"]
+    assert listed(browser, sort="-lag")[0] == "Stopped"
+
+
+def test_the_overview_adds_up_what_is_sampled(browser, three, silent) -> None:
+    shown = text_of(browser.get(reverse("overview")))
+    assert "100 messages worst in Stopped : 10 s behind" in shown
+    assert "Stopped: WARN: it falls behind." in shown
+    assert [row.lag.queue.name for row in browser.get(reverse("overview")).context["seen"].queues] == ["Stopped"]
+
+
+def test_a_queues_page_says_what_its_lag_is_without(browser, three, silent) -> None:
+    stopped = text_of(browser.get(reverse("queue", args=[three["Stopped"].pk])))
+    assert "WARN It falls behind ." in stopped
+    assert re.search(r"100 messages as of [^;]+; without 1 partition that is not sampled", stopped)
+    assert re.search(r"0 Not known now nobody", stopped)
+    well = text_of(browser.get(reverse("queue", args=[three["Well"].pk])))
+    assert "was 20 messages 5 min ago" in well
 
 
 def test_the_list_as_csv_keeps_its_filters(browser, three) -> None:
@@ -322,6 +355,13 @@ def test_figures_of_loaded_rows_are_those_that_the_database_adds_up(three) -> No
         computed = lag_of(queue, list(LagCurrent.objects.filter(queue=queue)))
         for name in ("lag_messages", "lag_seconds", "produced_per_s", "drain_eta_s", "as_of", "worst", "status"):
             assert getattr(computed, name) == getattr(asked, name), name
+
+
+def test_they_are_so_where_some_partitions_are_not_sampled_any_more(three, silent) -> None:
+    for queue in three.values():
+        [asked], shown = queue_lags([queue]), partitions_of(queue).lag
+        for name in ("lag_messages", "partitions", "as_of", "worst", "status"):
+            assert getattr(shown, name) == getattr(asked, name), name
 
 
 def test_charts_are_drawn_with_rebalances_marked(browser, three) -> None:

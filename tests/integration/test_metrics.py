@@ -74,6 +74,16 @@ def test_lag_of_every_queue_where_partitions_are_too_many(api, world, settings) 
     assert found["queue_consumer_lag_seconds"][("Telemetry", "System")] == 2.5
 
 
+@pytest.mark.parametrize("by", ["partition", "queue"])
+def test_what_is_not_sampled_any_more_is_not_told(api, world, settings, by) -> None:
+    settings.SWITCHYARD = replace(settings.SWITCHYARD, metrics_lag_by=by)
+    LagCurrent.objects.update(as_of=timezone.now())
+    LagCurrent.objects.exclude(queue=world.own).exclude(partition=1).update(as_of=timezone.now() - timedelta(minutes=5))
+    found = shown(api)
+    assert sorted(found["queue_consumer_lag"].values()) == [7, 40]
+    assert list(found["queue_consumer_lag_seconds"].values()) == [9.0]
+
+
 def test_names_are_told_as_they_are(api, world) -> None:
     strange = 'Acme "A\\B"\nLtd'
     Tenant.objects.filter(pk=world.other.pk).update(name=strange)

@@ -22,15 +22,18 @@ from queueapi.config import Config, config
 from queueapi.errors import InvalidInput
 from queueapi.models import (
     AuditEntry,
+    LagCurrent,
     LagDay,
     LagHour,
     LagMinute,
     Operation,
+    PartitionHeat,
     PipelineStanding,
     ProcessingDay,
     ProcessingHour,
     ProcessingMinute,
     Queue,
+    QueueSkew,
     RequestCurrent,
     RequestDay,
     RequestHour,
@@ -73,6 +76,20 @@ def test_minutes_go_first_and_days_last(queue: Queue) -> None:
         assert [model.objects.count() for model in models] == [2, 4, 6]
     assert (TenantUsageDay.objects.count(), RequestCurrent.objects.get().service_id) == (6, "s1")
     assert purge_summaries(Config(), NOW) == 0
+
+
+@pytest.mark.django_db
+def test_what_is_of_now_goes_once_nothing_has_renewed_it_for_as_long_as_minutes_are_kept(queue: Queue) -> None:
+    other = Queue.objects.create(tenant=queue.tenant, name="Silent", topic="tb_silent", handler="count")
+    kept, gone = (NOW - timedelta(days=days) for days in (1, 3))
+    for one, at in ((queue, kept), (other, gone)):
+        LagCurrent.objects.create(queue=one, partition=0, end_offset=1, lag_messages=1, as_of=at)
+        PartitionHeat.objects.create(queue=one, partition=0, share=1.0, as_of=at)
+        QueueSkew.objects.create(queue=one, skew=1.0, as_of=at)
+    LagCurrent.objects.create(queue=queue, partition=1, end_offset=1, lag_messages=1, as_of=gone)
+    assert purge_summaries(Config(), NOW) == 4
+    left = [LagCurrent.objects.get(), PartitionHeat.objects.get(), QueueSkew.objects.get()]
+    assert [(row.queue, row.as_of) for row in left] == [(queue, kept)] * 3
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from queueapi.choices import Role
@@ -114,6 +115,55 @@ def test_all_of_it_together(api, world) -> None:
     totals = api.get(f"{LAG}/totals").json()
     assert (totals["partitions"], totals["lag_messages"], totals["lag_seconds"]) == (4, 952, 90.0)
     assert api.get(f"{LAG}/totals", {"status": "stop"}).json()["lag_messages"] == 40
+
+
+@pytest.fixture
+def silent(world) -> None:
+    """Samples are fresh, but for two partitions of which none come any more: all of the foreign queue's, and one of the
+    shared one's, which was the worst."""
+    LagCurrent.objects.update(as_of=timezone.now())
+    behind = LagCurrent.objects.filter(queue=world.foreign) | LagCurrent.objects.filter(queue=world.shared, partition=0)
+    behind.update(as_of=timezone.now() - timedelta(minutes=5))
+
+
+def test_what_is_not_sampled_any_more_does_not_count(api, world, silent) -> None:
+    totals = api.get(f"{LAG}/totals").json()
+    assert (totals["partitions"], totals["unsampled"]) == (2, 2)
+    assert (totals["lag_messages"], totals["lag_seconds"], totals["statuses"]["stall"]) == (47, 8.5, 0)
+    assert api.get(f"{LAG}/totals", {"status": "stall"}).json()["lag_messages"] is None
+    assert len(listed(api.get(LAG))) == 4, "each says itself of when it is"
+
+
+def test_queues_are_not_found_by_what_is_not_sampled_any_more(api, world, silent) -> None:
+    found = {status: listed(api.get(f"{LAG}/queues", {"status": status})) for status in ("ok", "warn", "stall", "stop")}
+    assert found == {"ok": [7], "warn": [], "stall": [], "stop": [40]}
+
+
+def test_a_queue_is_as_its_worst_partition_that_is_sampled(api, world, silent) -> None:
+    shared = api.get(f"{QUEUES}/telemetry/lag").json()
+    assert (shared["status"], shared["worst_partition"], shared["partitions"]) == ("ok", 1, 1)
+    assert (shared["lag_messages"], shared["lag_seconds"]) == (7, None)
+
+
+def test_a_queue_of_which_nothing_is_sampled_any_more_is_told_as_it_was(api, world, silent) -> None:
+    foreign = api.get(f"{QUEUES}/{world.foreign.id}/lag").json()
+    assert (foreign["status"], foreign["lag_messages"], foreign["partitions"]) == ("stall", 900, 1)
+    assert foreign["as_of"] < (timezone.now() - timedelta(minutes=4)).isoformat()
+
+
+def test_where_no_samples_come_at_all_those_count_that_came_to_the_end(api, world) -> None:
+    """Within a minute: not all are sampled at once."""
+    LagCurrent.objects.filter(queue=world.own).update(as_of=NOON - timedelta(seconds=59))
+    LagCurrent.objects.filter(queue=world.foreign).update(as_of=NOON - timedelta(seconds=61))
+    totals = api.get(f"{LAG}/totals").json()
+    assert (totals["lag_messages"], totals["unsampled"], totals["as_of"]) == (52, 1, "2026-03-14T12:00:00Z")
+    assert listed(api.get(f"{LAG}/queues", {"status": "stop"})) == [40]
+
+
+def test_a_clock_that_is_ahead_leaves_nobody_out(api, world) -> None:
+    LagCurrent.objects.update(as_of=timezone.now())
+    LagCurrent.objects.filter(queue=world.own).update(as_of=timezone.now() + timedelta(minutes=5))
+    assert api.get(f"{LAG}/totals").json()["unsampled"] == 0
 
 
 def test_a_tenants_people_see_their_own_and_the_shared(tenants_api, world) -> None:

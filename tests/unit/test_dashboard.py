@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from queueapi.alerting.defaults import DEFAULT_RULES
+from queueapi.choices import AlertMetric
 from queuecore.metrics.names import METRICS
 from queuecore.requests.prometheus import RequestCollector
 
@@ -79,6 +81,30 @@ def test_panels_say_what_they_are_and_stand_beside_each_other() -> None:
         assert panel["title"]
         assert not taken & cells, panel["title"]
         taken |= cells
+
+
+# By a panel's title the metric whose rule it draws, and how many of the rule's units one of its own is.
+DRAWN = {
+    "Pipeline's age": (AlertMetric.PIPELINE_LATE, 1),
+    "The pipeline": (AlertMetric.PIPELINE_LATE, 1),
+    "Furthest behind": (AlertMetric.LAG_SECONDS, 1),
+    "Seconds behind, by queue": (AlertMetric.LAG_SECONDS, 1),
+    "Messages behind, by queue": (AlertMetric.LAG_MESSAGES, 1),
+    "Errors, of what was polled": (AlertMetric.ERROR_RATE, 100),
+    "Pending requests": (AlertMetric.PENDING_REQUESTS, 1),
+    "Pending": (AlertMetric.PENDING_REQUESTS, 1),
+    "Timeouts a minute": (AlertMetric.REQUEST_TIMEOUTS, 1),
+    "From request to answer": (AlertMetric.RESPONSE_LAG, 1_000),
+}
+
+
+@pytest.mark.parametrize("title", DRAWN)
+def test_a_panel_is_red_where_the_rule_that_comes_with_the_system_fires(title) -> None:
+    metric, units = DRAWN[title]
+    [panel] = [panel for panel in PANELS if panel["title"] == title]
+    [rule] = [rule for rule in DEFAULT_RULES if rule["metric"] == metric]
+    last = panel["fieldConfig"]["defaults"]["thresholds"]["steps"][-1]
+    assert (last["color"], last["value"] * units) == ("red", rule["threshold"])
 
 
 def _cells(place: dict[str, Any]) -> set[tuple[int, int]]:

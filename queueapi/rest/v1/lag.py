@@ -66,11 +66,11 @@ class LagViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelViewSet[LagCur
     filterset_class = LagFilter
     also_things = ("totals",)
 
-    @extend_schema(responses=wire.LagFiguresSerializer, filters=True)
+    @extend_schema(responses=wire.LagTotalsSerializer, filters=True)
     @action(detail=False, pagination_class=None)
     def totals(self, _: Request) -> Response:
         """All partitions that the filter leaves."""
-        return Response(wire.LagFiguresSerializer(lag_totals(self.filter_queryset(self.get_queryset()))).data)
+        return Response(wire.LagTotalsSerializer(lag_totals(self.filter_queryset(self.get_queryset()))).data)
 
 
 class QueueLagViewSet(Conventional, OnlyVisible, mixins.ListModelMixin, viewsets.GenericViewSet[Queue]):

@@ -54,6 +54,12 @@ class LagFiguresSerializer(serializers.Serializer[Any]):
     )
 
 
+class LagTotalsSerializer(LagFiguresSerializer):
+    unsampled = serializers.IntegerField(
+        help_text="How many partitions are left out: of them no samples come any more, while there are of others."
+    )
+
+
 class QueueLagSerializer(LagFiguresSerializer):
     """A queue is as its worst partition is. Null is what nobody knows yet."""
 
