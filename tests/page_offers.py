@@ -63,11 +63,11 @@ class Page(HTMLParser):
 
     def unexplained(self) -> list[str]:
         """The buttons that are off where nobody can read why: not who points at them, or not who does not."""
-        return [
-            element.label
-            for element in self._elements
-            if element.tag == "button" and "disabled" in element.attributes and not self._is_explained(element)
-        ]
+        return [button.label for button in self._off() if not self._is_explained(button)]
+
+    def off(self) -> list[str]:
+        """The buttons that are off."""
+        return [button.label for button in self._off()]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         form = next((element for element in reversed(self._open) if element.tag == "form"), None)
@@ -84,6 +84,9 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         for element in self._open:
             element.words.append(data)
+
+    def _off(self) -> list[Element]:
+        return [each for each in self._elements if each.tag == "button" and "disabled" in each.attributes]
 
     def _is_explained(self, button: Element) -> bool:
         """The title is for who points at it. What is off gets no focus: others read what it is described by."""

@@ -17,6 +17,7 @@ from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterTrend, LedgerEntry, Operation, Queue, Replay
 from queuecore.messages import QueueMessage
 from tests.letters import make_letter
+from tests.page_offers import Page
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +37,12 @@ def typed(client: Any, letter: DeadLetter, **changes: str) -> dict[str, str]:
     form = client.get(reverse("edit_letter", args=[letter.pk])).context["form"]
     shown = {name: form[name].value() or "" for name in form.fields}
     return {**shown, **changes}
+
+
+def compared(client: Any, letter: DeadLetter, typed: dict[str, str]) -> dict[str, str]:
+    """What the form has once the difference was shown."""
+    answer = client.post(reverse("edit_letter", args=[letter.pk]), {**typed, "plan": "yes"})
+    return {**typed, "planned": answer.context["planned"]}
 
 
 def test_groups_tell_how_letters_come_whom_they_hit_and_what_was_done(admin_client, queue) -> None:
@@ -169,7 +176,7 @@ def test_a_message_is_mended_compared_and_replayed(admin_client, queue) -> None:
     assert "removed: </span>  &quot;temperature&quot;: 215," in page
     assert "added: </span>  &quot;temperature&quot;: 21.5," in page
     assert not DeadLetterEdit.objects.exists()
-    assert admin_client.post(url, {**mended, "replay": "yes"}).status_code == 302
+    assert admin_client.post(url, compared(admin_client, letter, mended) | {"replay": "yes"}).status_code == 302
     edit = DeadLetterEdit.objects.get()
     assert json.loads(bytes(edit.payload)) == {"temperature": 21.5, "unit": "F"}
     assert edit.headers == {"ts": "AAAA"}
@@ -179,11 +186,49 @@ def test_a_message_is_mended_compared_and_replayed(admin_client, queue) -> None:
     assert [entry.reason for entry in LedgerEntry.objects.order_by("pk")] == ["a comma", ""]
 
 
+def test_nothing_is_saved_before_it_was_looked_at(admin_client, queue) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215}')
+    url = reverse("edit_letter", args=[letter.pk])
+    page = Page(url, text(admin_client.get(url)))
+    assert page.off() == ["Save", "Save and replay"]
+    assert not page.unexplained()
+    mended = typed(admin_client, letter, payload='{"temperature": 21.5}')
+    for button in ({}, {"replay": "yes"}):
+        shown = text(admin_client.post(url, {**mended, **button}))
+        assert "Not saved: what was typed had not been compared" in shown
+        assert "added: </span>  &quot;temperature&quot;: 21.5" in shown
+    assert not Page(url, shown).off()
+    assert not DeadLetterEdit.objects.exists()
+    assert not Replay.objects.exists()
+
+
+@pytest.mark.parametrize("later", [{"payload": '{"temperature": 9}'}, {"headers": "unit: F"}, {"key": "base64:AA=="}])
+def test_what_is_typed_after_the_comparison_is_not_saved_unseen(admin_client, queue, later) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215}')
+    url = reverse("edit_letter", args=[letter.pk])
+    seen = compared(admin_client, letter, typed(admin_client, letter, payload='{"temperature": 21.5}'))
+    answer = admin_client.post(url, {**seen, **later})
+    assert "Not saved" in text(answer)
+    assert {name: answer.context["form"][name].value() for name in later} == later
+    assert not DeadLetterEdit.objects.exists()
+    told = {**seen, **later, "reason": "typed last", "planned": answer.context["planned"]}
+    assert admin_client.post(url, told).status_code == 302
+    assert LedgerEntry.objects.get().reason == "typed last"
+
+
+def test_what_a_comparison_does_not_show_is_told(admin_client, queue) -> None:
+    letter = make_letter(queue, payload=b"a" + b"\n" * 1_200 + b"b", headers={})
+    typed_now = typed(admin_client, letter, payload="c\n" * 1_500)
+    page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), {**typed_now, "plan": "yes"}))
+    assert "lines more, which are not shown" in page
+
+
 @pytest.mark.parametrize("payload", [b'{"a":1,  "b": 1e400}', b"\xff\x00", b"two\r\nlines", b"text \xc3\xa4", b""])
 def test_what_nobody_touched_is_sent_as_it_was_to_the_byte(admin_client, queue, payload) -> None:
     letter = make_letter(queue, payload=payload, headers={"id": "/wA=", "name": "YmFzZTY0Og==", "text": "aGk="})
     before = message_of(letter)
-    admin_client.post(reverse("edit_letter", args=[letter.pk]), typed(admin_client, letter))
+    untouched = compared(admin_client, letter, typed(admin_client, letter))
+    admin_client.post(reverse("edit_letter", args=[letter.pk]), untouched)
     letter.refresh_from_db()
     assert letter.is_edited
     assert message_of(letter) == before
@@ -201,7 +246,7 @@ def test_what_nobody_touched_is_sent_as_it_was_to_the_byte(admin_client, queue, 
 )
 def test_what_cannot_be_sent_is_refused_and_kept(admin_client, queue, field, value, told) -> None:
     letter = make_letter(queue)
-    mended = typed(admin_client, letter, **{field: value}, reason="typed before")
+    mended = compared(admin_client, letter, typed(admin_client, letter, **{field: value}, reason="typed before"))
     page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), mended))
     assert told in page
     assert "typed before" in page
@@ -210,7 +255,7 @@ def test_what_cannot_be_sent_is_refused_and_kept(admin_client, queue, field, val
 
 def test_of_two_who_edit_the_second_is_told(admin_client, queue) -> None:
     letter = make_letter(queue)
-    mine = typed(admin_client, letter, payload='{"mine": 1}')
+    mine = compared(admin_client, letter, typed(admin_client, letter, payload='{"mine": 1}'))
     edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"theirs", {}))
     page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), mine))
     assert "has edited the letter" in page
