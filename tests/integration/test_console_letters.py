@@ -16,7 +16,7 @@ from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterEdit, DeadLetterTrend, LedgerEntry, Operation, Queue, Replay
 from queuecore.messages import QueueMessage
-from tests.letters import make_letter
+from tests.letters import make_letter, states_of
 from tests.page_offers import Page
 
 pytestmark = pytest.mark.django_db
@@ -158,6 +158,48 @@ def test_all_that_a_filter_leaves_are_replayed_discarded_and_restored(admin_clie
     assert "Restore all 30…" in text(page)
     admin_client.post(reverse("restore_letters"), {"filter": page.context["all_matching"]["filter"], "confirm": "yes"})
     assert not DeadLetter.objects.filter(state=LetterState.DISCARDED).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("replay_letters", LetterState.OPEN, LetterState.REPLAYING),
+        ("discard_letters", LetterState.OPEN, LetterState.DISCARDED),
+        ("restore_letters", LetterState.DISCARDED, LetterState.OPEN),
+    ],
+)
+@pytest.mark.parametrize("is_group", [True, False])
+def test_letters_that_come_after_the_plan_are_left_as_they_are(
+    admin_client, queue, name, before, after, is_group
+) -> None:
+    planned = [make_letter(queue, state=before) for _ in range(3)]
+    chosen = {"group": planned[0].group_id} if is_group else {"filter": json.dumps({"queue": str(queue.pk)})}
+    plan = admin_client.post(reverse(name), chosen)
+    assert 'name="planned_at"' in text(plan)
+    assert "3 letters</button>" in text(plan)
+    # It failed long before: what counts is when it came.
+    late = make_letter(queue, state=before)
+    confirmed = {**chosen, "planned_at": plan.context["planned_at"], "reason": "known", "confirm": "yes"}
+    assert admin_client.post(reverse(name), confirmed).status_code == 302
+    assert states_of([letter.pk for letter in planned]) == [after] * 3
+    assert states_of([late.pk]) == [before]
+    assert "1 letter</button>" in text(admin_client.post(reverse(name), {"group": late.group_id}))
+
+
+def test_what_others_discard_after_the_plan_is_not_restored(admin_client, queue) -> None:
+    discarded, opened = make_letter(queue, state=LetterState.DISCARDED), make_letter(queue)
+    plan = admin_client.post(reverse("restore_letters"), {"group": opened.group_id})
+    discard_letters(SYSTEM, [opened.pk], "by somebody else")
+    confirmed = {"group": opened.group_id, "planned_at": plan.context["planned_at"], "confirm": "yes"}
+    admin_client.post(reverse("restore_letters"), confirmed)
+    assert states_of([discarded.pk, opened.pk]) == [LetterState.OPEN, LetterState.DISCARDED]
+
+
+def test_a_plan_of_no_time_that_there_is_confirms_nothing(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    asked = {"group": letter.group_id, "planned_at": "yesterday", "reason": "known", "confirm": "yes"}
+    assert "Nothing was discarded" in text(admin_client.post(reverse("discard_letters"), asked))
+    assert states_of([letter.pk]) == [LetterState.OPEN]
 
 
 @pytest.mark.parametrize("sent", ["nonsense", "[]", '{"color": "red"}', '{"queue": 7}'])
