@@ -116,7 +116,8 @@ def compared(before: QueueMessage, after: QueueMessage) -> list[Line]:
     """What would be sent otherwise, with some of what stays around it; empty where nothing would."""
     first, then = ("\n".join(_lines(shown(one))).splitlines() for one in (before, after))
     changes = list(difflib.unified_diff(first, then, n=_AROUND, lineterm=""))[2:]
-    return [_line(text) for text in changes[:_MOST_LINES]]
+    lines, more = [_line(text) for text in changes[:_MOST_LINES]], len(changes) - _MOST_LINES
+    return [*lines, Line("gap", f"and {more:,} lines more, which are not shown")] if more > 0 else lines
 
 
 def _lines(parts: dict[str, str]) -> list[str]:

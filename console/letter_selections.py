@@ -26,6 +26,17 @@ def posted_selection(request: HttpRequest, state: LetterState) -> Selection:
     return [pk for pk in selection if pk in known]
 
 
+def planned_selection(request: HttpRequest, state: LetterState) -> Selection:
+    """What somebody confirms: of a filter's letters those that were in the state when its plan was shown."""
+    selection = posted_selection(request, state)
+    if not isinstance(selection, LetterFilter):
+        return selection
+    try:
+        return LetterFilter.of({**selection.as_json(), "unchanged_since": request.POST.get("planned_at")})
+    except InvalidInput:
+        return []
+
+
 def _posted(posted: QueryDict, state: LetterState) -> Selection:
     group = posted.get("group", "")
     if group.isdecimal() and len(group) < len(str(2**63)):

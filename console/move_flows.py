@@ -1,8 +1,10 @@
-"""Moves of partitions, drawn: who gives at the left, who gets at the right; the wider a line, the more move."""
+"""Moves of partitions, drawn: who gives at the left, who gets at the right; the wider a line, the more move. What
+nobody has yet comes from the left as well."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from queuecore.cluster.services import Move
@@ -14,6 +16,7 @@ _LEFT: Final = 200
 _RIGHT: Final = 480
 _WIDEST: Final = 14.0
 _LEAST: Final = 1.5
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +44,14 @@ class MoveFlow:
     left_out: int
 
 
-def draw_moves(moves: Sequence[Move]) -> MoveFlow | None:
-    """None where nothing moves."""
-    counted = Counter((move.source, move.target) for move in moves)
+def draw_moves(moves: Sequence[Move], placed: Mapping[str, int] = _NONE) -> MoveFlow | None:
+    """`placed` is how many partitions that nobody has each service gets. None where nothing moves."""
+    counted = Counter[tuple[str | None, str]]((move.source, move.target) for move in moves)
+    counted.update({(None, target): count for target, count in placed.items()})
     if not counted:
         return None
     shown = counted.most_common(MOST_PAIRS)
-    gave, got = Counter[str](), Counter[str]()
+    gave, got = Counter[str | None](), Counter[str | None]()
     for (source, target), count in shown:
         gave[source] += count
         got[target] += count
@@ -61,24 +65,36 @@ def draw_moves(moves: Sequence[Move]) -> MoveFlow | None:
         sources=list(sources.values()),
         targets=list(targets.values()),
         lines=lines,
-        left_out=len(moves) - sum(count for _, count in shown),
+        left_out=counted.total() - sum(count for _, count in shown),
     )
 
 
-def _places(counts: "Counter[str]", verb: str) -> dict[str, Place]:
-    """By name, from the top down."""
+def _places(counts: "Counter[str | None]", verb: str) -> dict[str | None, Place]:
+    """By name, from the top down; what is nobody's first."""
     return {
-        name: Place(name, f"{_cut(name)} {verb} {counts[name]:,}", _TOP + index * _ROW)
-        for index, name in enumerate(sorted(counts))
+        name: _place(name, verb, counts[name], _TOP + index * _ROW)
+        for index, name in enumerate(sorted(counts, key=lambda name: name or ""))
     }
 
 
-def _line(begin: int, end: int, source: str, target: str, count: int, most: int) -> Line:
+def _place(name: str | None, verb: str, count: int, y: int) -> Place:
+    if name is None:
+        return Place("nobody's", f"nobody's: {count:,}", y)
+    return Place(name, f"{_cut(name)} {verb} {count:,}", y)
+
+
+def _line(begin: int, end: int, source: str | None, target: str, count: int, most: int) -> Line:
     middle = (_LEFT + _RIGHT) // 2
     path = f"M{_LEFT} {begin}C{middle} {begin} {middle} {end} {_RIGHT} {end}"
     width = max(_LEAST, _WIDEST * count / most)
-    partitions = "1 partition moves" if count == 1 else f"{count:,} partitions move"
-    return Line(path, f"{width:.1f}", f"{partitions} from {source} to {target}")
+    return Line(path, f"{width:.1f}", _told(source, target, count))
+
+
+def _told(source: str | None, target: str, count: int) -> str:
+    partitions = "1 partition" if count == 1 else f"{count:,} partitions"
+    if source is None:
+        return f"{partitions} that nobody has {'goes' if count == 1 else 'go'} to {target}"
+    return f"{partitions} {'moves' if count == 1 else 'move'} from {source} to {target}"
 
 
 def _cut(name: str) -> str:

@@ -1,31 +1,67 @@
-"""Pausing and resuming by the form on a queue's page, whoever's page it is."""
+"""Pausing and resuming by the form on a queue's page, whoever's page it is. Of a whole queue the plan comes first."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from console.access import actor_of
 from console.forms import PauseForm
+from console.queue_forms import BulkPauseForm
+from queueapi.actions.actor import Actor
+from queueapi.actions.bulk_pauses import pause_queues, plan_pauses, resume_queues
 from queueapi.actions.pauses import pause_queue, resume_queue
 from queueapi.errors import ActionError
 from queueapi.models import Pause, Queue
 
 
-def pause_by_form(request: HttpRequest, queue: Queue) -> PauseForm | None:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What may be done to whole queues, in words."""
+
+    verb: str
+    done: str
+    paused: bool
+    consequence: str
+    act: Callable[[Actor, list[Queue], str], int]
+
+
+PAUSE: Final = Change(
+    "Pause",
+    "paused",
+    True,
+    "What is being handled is finished, and messages go on being stored. The pauses outlive restarts.",
+    lambda actor, queues, reason: pause_queues(actor, queues, reason=reason),
+)
+RESUME: Final = Change(
+    "Resume",
+    "resumed",
+    False,
+    "Messages that wait are handed over within seconds, the oldest first.",
+    lambda actor, queues, _: resume_queues(actor, queues),
+)
+
+
+def pause_by_form(request: HttpRequest, queue: Queue) -> HttpResponse | PauseForm:
     """Pause what was entered; the form, with what was typed and why not, where it was refused."""
     form = PauseForm(queue, request.POST)
     if not form.is_valid():
         return form
+    if not form.target and "confirm" not in request.POST:
+        return _show_plan(request, queue, PAUSE, form)
     try:
         paused = pause_queue(actor_of(request), queue, reason=form.cleaned_data["reason"], **form.target)
     except ActionError as error:
         form.add_error(None, f"Not paused: {error.message}")
         return form
     messages.success(request, f"Paused: {paused.what}. Within seconds nothing of it is handed over.")
-    return None
+    return _to_pauses(queue.pk)
 
 
 def resume_by_id(request: HttpRequest, queue: Queue, pause: int) -> HttpResponse:
@@ -34,13 +70,21 @@ def resume_by_id(request: HttpRequest, queue: Queue, pause: int) -> HttpResponse
     found = Pause.objects.filter(pk=pause, queue=queue).select_related("tenant").first()
     if found is not None and found.operation_id is not None:
         messages.error(request, "Not resumed: it is lifted when what is under way has ended.")
-        return to_pauses(queue.pk)
+        return _to_pauses(queue.pk)
+    if found is not None and found.is_of_everything and "confirm" not in request.POST:
+        return _show_plan(request, queue, RESUME, BulkPauseForm(needs_reason=False))
     if found is not None:
         resume_queue(actor_of(request), queue, tenant=found.tenant, partition=found.partition)
     messages.success(request, f"Resumed: {found.what if found else 'it was not paused any more'}.")
-    return to_pauses(queue.pk)
+    return _to_pauses(queue.pk)
 
 
-def to_pauses(queue: UUID) -> HttpResponse:
+def _to_pauses(queue: UUID) -> HttpResponse:
     """Back to where its page tells of them."""
     return redirect(f"{reverse('queue', args=[queue])}#pauses")
+
+
+def _show_plan(request: HttpRequest, queue: Queue, change: Change, form: Form) -> HttpResponse:
+    plan = plan_pauses([queue.pk], paused=change.paused)
+    led_back = {"back_to": f"{reverse('queue', args=[queue.pk])}#pauses", "back_name": queue.name}
+    return render(request, "queues/pausing.html", {"plan": plan, "change": change, "form": form, **led_back})

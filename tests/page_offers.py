@@ -62,12 +62,12 @@ class Page(HTMLParser):
                 yield Offer(element.label, method, path, element.tag == "a" and "button" in element.classes)
 
     def unexplained(self) -> list[str]:
-        """The buttons that are off where nobody can read why: not who points at them, or not who does not."""
-        return [
-            element.label
-            for element in self._elements
-            if element.tag == "button" and "disabled" in element.attributes and not self._is_explained(element)
-        ]
+        """What is off where nobody can read why: not who points at it, or not who does not."""
+        return [element.label for element in self._off() if not self._is_explained(element)]
+
+    def off(self) -> list[str]:
+        """What is off."""
+        return [element.label for element in self._off()]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         form = next((element for element in reversed(self._open) if element.tag == "form"), None)
@@ -85,11 +85,19 @@ class Page(HTMLParser):
         for element in self._open:
             element.words.append(data)
 
-    def _is_explained(self, button: Element) -> bool:
+    def _off(self) -> list[Element]:
+        """Buttons, boxes, and links that lead nowhere."""
+        return [
+            each
+            for each in self._elements
+            if {"disabled", "aria-disabled"} & each.attributes.keys() or "off" in each.classes
+        ]
+
+    def _is_explained(self, element: Element) -> bool:
         """The title is for who points at it. What is off gets no focus: others read what it is described by."""
-        told_by = button.attributes.get("aria-describedby", "")
-        told = [element for element in self._elements if element.attributes.get("id") == told_by and told_by]
-        return bool(button.attributes.get("title")) and len(told) == 1 and bool(told[0].text)
+        told_by = element.attributes.get("aria-describedby", "")
+        told = [each for each in self._elements if each.attributes.get("id") == told_by and told_by]
+        return bool(element.attributes.get("title")) and len(told) == 1 and bool(told[0].text)
 
 
 def _asked_by(element: Element) -> Iterator[tuple[str, str]]:

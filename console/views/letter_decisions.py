@@ -11,10 +11,11 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from console.access import actor_of
-from console.letter_selections import posted_selection
+from console.letter_selections import planned_selection, posted_selection
 from console.replay_forms import ReplayForm
 from queueapi.actions.actor import Actor
 from queueapi.actions.dead_letters import (
@@ -95,8 +96,9 @@ def replay_selected(request: HttpRequest) -> HttpResponse:
         settings = form.cleaned_data["settings"]
     if "confirm" in request.POST and not form.errors:
         reason = form.cleaned_data["reason"] if form.is_bound else ""
-        if started := _started(request, selection, settings, reason):
+        if started := _started(request, planned_selection(request, LetterState.OPEN), settings, reason):
             return started
+    common = _common(request)
     plan = plan_replay(selection, None, settings)
     ready = [] if isinstance(selection, LetterFilter) else ready_letters(selection, None, settings).values_list("pk")
     targets = _targets(plan)
@@ -108,7 +110,7 @@ def replay_selected(request: HttpRequest) -> HttpResponse:
         "form": form,
         "ready": [pk for (pk,) in ready],
     }
-    return render(request, "dead_letters/plan.html", {**context, **_common(request)})
+    return render(request, "dead_letters/plan.html", {**context, **common})
 
 
 def _started(request: HttpRequest, selection: Selection, settings: ReplaySettings, reason: str) -> HttpResponse | None:
@@ -141,17 +143,18 @@ def _decide(request: HttpRequest, decision: Decision) -> HttpResponse:
     reason = request.POST.get("reason", "")
     if "confirm" in request.POST:
         try:
-            entry = decision.act(actor_of(request), selection, reason)
+            entry = decision.act(actor_of(request), planned_selection(request, decision.before), reason)
         except ActionError as error:
             messages.error(request, f"Nothing was {decision.done}: {error.message}.")
         else:
             letters = "letter was" if entry.count == 1 else "letters were"
             messages.success(request, f"{entry.count:,} {letters} {decision.done}.")
             return redirect(f"{reverse('dead_letters')}{_back(request)}")
+    common = _common(request)
     plan = decision.plan(selection)
     context = {"plan": plan, "decision": decision, "reason": reason, **_concerned(plan, selection, decision)}
     named = [] if isinstance(selection, LetterFilter) else selection
-    return render(request, "dead_letters/decision.html", {**context, "ready": named, **_common(request)})
+    return render(request, "dead_letters/decision.html", {**context, "ready": named, **common})
 
 
 def _concerned(plan: LetterPlan, selection: Selection, decision: Decision) -> dict[str, Any]:
@@ -175,8 +178,9 @@ def _targets(plan: ReplayPlan) -> list[tuple[Queue, int]]:
 
 
 def _common(request: HttpRequest) -> dict[str, str]:
+    """Taken before the plan is made: what comes meanwhile may be in the plan, and is not in what is confirmed."""
     chosen = {name: request.POST.get(name, "") for name in ("group", "filter")}
-    return {"back": _back(request), **chosen}
+    return {"back": _back(request), "planned_at": timezone.now().isoformat(), **chosen}
 
 
 def _back(request: HttpRequest) -> str:

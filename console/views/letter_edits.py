@@ -1,5 +1,6 @@
 """Mending a letter's message before it is sent again: what would be sent otherwise first, then the change."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
 from console.edit_forms import MOST_EDITED_BYTES, EditForm, compared, shown
+from console.queue_edits import digest
 from queueapi.actions.letter_edits import edit_letter, message_of, original_of, revert_letter
 from queueapi.actions.replays import replay_letters
 from queueapi.choices import LetterState
@@ -20,7 +22,7 @@ from queuecore.errors import QueueError
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The form; a POST compares what was typed with the original, saves it, or saves and replays it."""
+    """The form; a POST compares what was typed with the original, or saves what was compared, and replays it."""
     letter = get_object_or_404(DeadLetter.objects.select_related("queue__tenant", "body"), pk=pk)
     was_edited_at = DeadLetterEdit.objects.filter(letter=letter).values_list("edited_at", flat=True).first()
     now = message_of(letter)
@@ -28,16 +30,26 @@ def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
         form = EditForm(now, request.POST)
     else:
         form = EditForm(now, initial={**shown(now), "seen": _exact(was_edited_at)})
-    if form.is_valid() and "plan" not in request.POST and (done := _save(request, letter, form)):
+    is_valid, is_to_be_saved = form.is_valid(), "plan" not in request.POST
+    planned = digest(form.message._asdict()) if _is_whole(form) else ""
+    is_seen = _is_seen(request.POST, planned)
+    if is_valid and is_to_be_saved and is_seen and (done := _save(request, letter, form)):
         return done
     context = {
         "letter": letter,
         "form": form,
         "is_edited": was_edited_at is not None,
         "why_not": _why_not(letter),
-        "lines": compared(original_of(letter), form.message) if _is_whole(form) else None,
+        "lines": compared(original_of(letter), form.message) if planned else None,
+        "planned": planned,
+        "is_planned_anew": is_to_be_saved and not is_seen,
     }
     return render(request, "dead_letters/edit.html", context)
+
+
+def _is_seen(posted: Mapping[str, str], planned: str) -> bool:
+    """Whether they have seen what it changes. That of the original needs no comparison."""
+    return "revert" in posted or posted.get("planned", "") == planned
 
 
 def _save(request: HttpRequest, letter: DeadLetter, form: EditForm) -> HttpResponse | None:

@@ -18,7 +18,7 @@ from console.lists import Sort
 from console.live import render_live
 from console.live_lists import LiveListPage
 from console.own_filters import OwnQueueFilter
-from console.pausing import pause_by_form, resume_by_id, to_pauses
+from console.pausing import pause_by_form, resume_by_id
 from console.queue_charts import queue_charts
 from queueapi.access.tenancy import is_shared
 from queueapi.models import Queue
@@ -66,11 +66,10 @@ def show_charts(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 def pause(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Back to the queue's page, or its form again with what was typed if refused."""
+    """The plan of a whole queue, then back to its page; or the page's form again, with what was typed, if refused."""
     queue = _own(request, pk)
-    if (refused := pause_by_form(request, queue)) is None:
-        return to_pauses(queue.pk)
-    return render(request, "own/queue.html", _facts(request, queue, refused))
+    done = pause_by_form(request, queue)
+    return done if isinstance(done, HttpResponse) else render(request, "own/queue.html", _facts(request, queue, done))
 
 
 @require_POST

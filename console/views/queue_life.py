@@ -12,14 +12,17 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
+from console.move_flows import MoveFlow, draw_moves
 from console.queue_forms import DeletionForm, DrainForm, ResizeForm
 from queueapi.access.table import OPERATE, WRITE, Verb
 from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
+from queueapi.actions.rebalances import plan_rebalance
 from queueapi.actions.resizing import resize_queue
 from queueapi.errors import ActionError
 from queueapi.models import Operation, Queue
 from queueapi.selectors.queue_plans import QueuePlan, plan_deletion, plan_drain
 from queueapi.selectors.resize_plans import plan_resize
+from queuecore.errors import QueueError
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +106,16 @@ def _take(request: HttpRequest, pk: UUID, turn: Turn) -> HttpResponse:
             return redirect("operation", pk=operation.pk)
     if not chosen and turn is RESIZE:
         chosen = {"partitions": queue.partitions}
-    context = {"queue": queue, "turn": turn, "form": form, "plan": turn.plan(queue, **chosen)}
-    return render(request, "queues/turn.html", context)
+    plan = turn.plan(queue, **chosen)
+    flow = _placed(queue, **chosen) if turn is RESIZE and not plan.why_not else None
+    return render(request, "queues/turn.html", {"queue": queue, "turn": turn, "form": form, "plan": plan, "flow": flow})
+
+
+def _placed(queue: Queue, partitions: int) -> MoveFlow | None:
+    """Where its new partitions would be. None where the cluster does not know the queue, or cannot be asked: whether it
+    can be resized is another's to say."""
+    try:
+        would_be = plan_rebalance(partitions={queue: partitions}).plan
+    except QueueError:
+        return None
+    return draw_moves(would_be.moves, would_be.placed)

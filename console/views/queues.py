@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from console.chart_ranges import asked_range
 from console.forms import PauseForm
 from console.live import render_live
-from console.pausing import pause_by_form, resume_by_id, to_pauses
+from console.pausing import pause_by_form, resume_by_id
 from console.queue_charts import queue_charts
 from queueapi.models import Queue
 from queueapi.selectors.consumers import attempts_by_tenant, consumers_of, pauses_of, refusals_of
@@ -49,11 +49,10 @@ def show_charts(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 def pause(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Back to the queue's page, or its form again with what was typed if refused."""
+    """The plan of a whole queue, then back to its page; or the page's form again, with what was typed, if refused."""
     queue = get_object_or_404(_queues(), pk=pk)
-    if (refused := pause_by_form(request, queue)) is None:
-        return to_pauses(queue.pk)
-    return render(request, "queues/page.html", _facts(request, queue, refused))
+    done = pause_by_form(request, queue)
+    return done if isinstance(done, HttpResponse) else render(request, "queues/page.html", _facts(request, queue, done))
 
 
 @require_POST

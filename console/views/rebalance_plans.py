@@ -1,4 +1,3 @@
-from dataclasses import asdict
 from typing import Any, Final
 from uuid import UUID
 
@@ -8,9 +7,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
-from console.balances import balance_tables
-from console.move_flows import draw_moves
 from console.rebalance_forms import RebalancePlanForm
+from console.what_ifs import shown
 from queueapi.actions.rebalances import plan_rebalance, start_rebalance, why_not_appliable
 from queueapi.cluster.store import DatabaseStore
 from queueapi.errors import ActionError
@@ -18,7 +16,6 @@ from queuecore.cluster.view import Spread
 from queuecore.cluster.what_if import WhatIf
 from queuecore.errors import UnknownService
 
-_MOVES_SHOWN: Final = 100
 # What is sent along with a plan that is applied.
 _PLANNED: Final = ("leaving", "joining", "weight", "joining_ids", "queue", "partitions")
 
@@ -62,12 +59,8 @@ def _seen(form: RebalancePlanForm, spread: Spread) -> dict[str, Any]:
     except (ActionError, UnknownService) as error:
         form.add_error(None, f"This cannot be planned: {error.message}.")
         return {}
-    balance = {"before": asdict(seen.plan.before), "after": asdict(seen.plan.after)}
     return {
-        "seen": seen,
-        "moves": seen.plan.moves[:_MOVES_SHOWN],
-        "flow": draw_moves(seen.plan.moves),
-        "tables": balance_tables(balance),
+        **shown(seen),
         "why_not": _why_not(seen, asked),
         "resized": getattr(form, "cleaned_data", {}).get("queue"),
         "service_count": len(spread.services),

@@ -1,5 +1,5 @@
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -9,10 +9,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
-from console.balances import balance_tables
 from console.cluster_filters import ServiceFilter
 from console.lists import Sort
 from console.live_lists import LiveListPage
+from console.what_ifs import shown
 from queueapi.actions.rebalances import plan_draining, set_service_draining
 from queueapi.cluster.models import ServiceInstance
 from queueapi.selectors.rebalances import coordinator_id, fair_shares
@@ -81,9 +81,7 @@ def _set_draining(request: HttpRequest, pk: str, *, draining: bool) -> HttpRespo
         verb = "drained" if draining else "used again"
         messages.error(request, f"Not {verb}: {pk} has left, or was lost. Its partitions are others' already.")
         return redirect("services")
-    balance = {"before": asdict(planned.plan.before), "after": asdict(planned.plan.after)}
-    context = {"service": service, "draining": draining, "seen": planned, "tables": balance_tables(balance)}
-    return render(request, "services/drain.html", context)
+    return render(request, "services/drain.html", {"service": service, "draining": draining, **shown(planned)})
 
 
 def _done(service_id: str, *, draining: bool) -> str:

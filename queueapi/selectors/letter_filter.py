@@ -24,6 +24,9 @@ class LetterFilter:
     text          is part of the error's class or message, the topic or the handler, whatever its case; or it is the
                   letter's id or key
     since, until  failed at that time or later; failed before that time
+    unchanged_since
+                  has been in its state since that time, or longer: what came or was decided on later is not meant. No
+                  index has it; what it leaves out are few letters, where the time is a recent one
     """
 
     queue: UUID | None = None
@@ -36,6 +39,7 @@ class LetterFilter:
     text: str = ""
     since: datetime | None = None
     until: datetime | None = None
+    unchanged_since: datetime | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "LetterFilter":
@@ -59,7 +63,11 @@ class LetterFilter:
     def by_index(self) -> QuerySet[DeadLetter]:
         """The letters that match all that there are indexes for."""
         exact = {"queue": self.queue, "tenant": self.tenant, "state": self.state, "group": self.group}
-        ranges = {"failed_at__gte": self.since, "failed_at__lt": self.until}
+        ranges = {
+            "failed_at__gte": self.since,
+            "failed_at__lt": self.until,
+            "state_changed_at__lte": self.unchanged_since,
+        }
         rows = DeadLetter.objects.filter(**_given({**exact, **ranges}))
         return rows.filter(self._has_error()) if self.fingerprint or self.exception_class else rows
 
@@ -71,7 +79,7 @@ class LetterFilter:
     @property
     def is_tallied(self) -> bool:
         """Whether the tallies know how many match."""
-        return not (self.is_searching or self.since or self.until)
+        return not (self.is_searching or self.since or self.until or self.unchanged_since)
 
     def _has_error(self) -> Q:
         """By groups, which letters are indexed by, unless there were too many to sort: then by time, where the next is
@@ -154,6 +162,7 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "group": _group,
     "since": read_aware_time,
     "until": read_aware_time,
+    "unchanged_since": read_aware_time,
 }
 _EXPECTED: Final = {
     "queue": "use a queue's id",
@@ -162,4 +171,5 @@ _EXPECTED: Final = {
     "group": "use a group's id",
     "since": "use a time with its zone, as 2026-01-31T12:00:00Z",
     "until": "use a time with its zone, as 2026-01-31T12:00:00Z",
+    "unchanged_since": "use a time with its zone, as 2026-01-31T12:00:00Z",
 }

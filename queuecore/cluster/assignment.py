@@ -7,6 +7,7 @@ Both give a partition only to services that may have it (`eligibility`). A plan 
 whatever order: instances that know the same make the same plan.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,7 +46,7 @@ class AssignmentPlan:
     names       of all partitions
     owners      for each of them the service that should have it; None: no service may
     moves       partitions that had an owner, alive or gone, and get another; by name
-    placements  how many had none, and get one
+    placed      how many had none, and get one, by the service that they get
     unassigned  partitions that no service may have, each with the reason in words
     before      how evenly they are spread over the services that are alive
     after       the same when the plan is carried out
@@ -54,10 +55,15 @@ class AssignmentPlan:
     names: Sequence[str]
     owners: Sequence[str | None]
     moves: tuple[Move, ...]
-    placements: int
+    placed: Mapping[str, int]
     unassigned: dict[str, str]
     before: Balance
     after: Balance
+
+    @property
+    def placements(self) -> int:
+        """How many had no owner, and get one."""
+        return sum(self.placed.values())
 
     @property
     def assignment(self) -> dict[str, str]:
@@ -103,16 +109,16 @@ def plan_layout(
         layout.names,
         owners,
         _moves(layout.names, holders, owners),
-        placements=_placements(holders, owners),
+        placed=_placed(holders, owners),
         unassigned=unassigned,
         before=balance_of(shares, holders),
         after=balance_of(shares, owners),
     )
 
 
-def _placements(holders: Sequence[str | None], owners: Sequence[str | None]) -> int:
+def _placed(holders: Sequence[str | None], owners: Sequence[str | None]) -> Mapping[str, int]:
     pairs = zip(holders, owners, strict=True)
-    return sum(owner is not None for holder, owner in pairs if holder is None)
+    return Counter(owner for holder, owner in pairs if holder is None and owner is not None)
 
 
 def _moves(names: Sequence[str], holders: Sequence[str | None], owners: Sequence[str | None]) -> tuple[Move, ...]:

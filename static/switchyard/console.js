@@ -119,19 +119,22 @@ function setUpSelection(form) {
   const kind = form.dataset.selection || "letter";
   const boxes = findAll(`input[name=${kind}]:not(:disabled)`, form);
   const all = find("[data-select-all]", form);
-  const buttons = findAll("[data-needs-selection]", form).map((button) => [button, button.title]);
+  const needing = [all, ...findAll("[data-needs-selection]", form)].map((each) => [each, each.title]);
   const label = find("[data-selected]", form);
   const hint = label.textContent;
   const show = () => {
     const chosen = boxes.filter((box) => box.checked).length;
     all.checked = chosen > 0 && chosen === boxes.length;
     all.indeterminate = chosen > 0 && chosen < boxes.length;
-    all.disabled = boxes.length === 0;
-    for (const [button, title] of buttons) {
-      button.disabled = chosen === 0;
-      button.title = chosen ? title : `Choose at least one ${kind}`;
-    }
     label.textContent = chosen ? `${chosen} of ${boxes.length} on this page chosen` : boxes.length ? hint : "None on this page can be chosen";
+    for (const [each, title] of needing) {
+      const isOff = each === all ? boxes.length === 0 : chosen === 0;
+      each.disabled = isOff;
+      each.title = isOff ? label.textContent : title;
+      // What is off gets no focus: others than who points at it read this.
+      if (isOff) each.setAttribute("aria-describedby", label.id);
+      else each.removeAttribute("aria-describedby");
+    }
   };
   all.hidden = false;
   all.addEventListener("change", () => { boxes.forEach((box) => { box.checked = all.checked; }); show(); });

@@ -125,6 +125,29 @@ def test_letters_that_come_are_counted_and_their_list_stays(page: Page) -> None:
     expect(newest).not_to_have_attribute("href", str(shown))
 
 
+def test_what_is_off_until_letters_are_chosen_says_why(demo: RunningSystem, page: Page) -> None:
+    page.goto("/dead-letters/?state=open")
+    can_be, cannot_be = (page.locator(f"input[name=letter]:{each}") for each in ("enabled", "disabled"))
+    expect(can_be.nth(1)).to_be_visible(timeout=LETTERS_MS)
+    buttons = page.locator("[data-needs-selection]")
+    for button in buttons.all():
+        expect(button).to_be_disabled()
+        expect(button).to_have_accessible_description("Choose letters to replay or discard")
+    can_be.first.check()
+    expect(buttons.first).to_be_enabled()
+    expect(buttons.first).to_have_accessible_description("Shows first what would be sent, and where")
+    can_be.first.uncheck()
+    expect(buttons.first).to_have_accessible_description("Choose letters to replay or discard")
+    letter = can_be.first.get_attribute("value")
+    demo.request("POST", "dead-letters/discard", {"letters": [letter], "reason": "the browser test looks at it"})
+    page.goto(f"/dead-letters/?q={letter}")
+    expect(cannot_be).to_have_accessible_description("Discarded")
+    every = page.get_by_role("checkbox", name="Select all on this page")
+    for each in (every, buttons.first):
+        expect(each).to_be_disabled()
+        expect(each).to_have_accessible_description("None on this page can be chosen")
+
+
 def test_keys_stay_where_they_are(page: Page) -> None:
     page.goto("/queues/")
     heading = page.get_by_role("link", name="Messages behind")

@@ -56,6 +56,14 @@ def text_of(response: HttpResponse) -> str:
     return re.sub(r"\s+", " ", without_tags)
 
 
+def drawn(response: HttpResponse) -> list[str]:
+    """What each line of the drawn moves says."""
+    page = response.content.decode()
+    told = re.findall(r"<path [^>]*><title>([^<]*)</title>", page)
+    assert bool(told) == ('<svg class="flow"' in page)
+    return told
+
+
 def every_page() -> list[str]:
     return [
         *(reverse(name) for name in LISTS),
@@ -148,6 +156,7 @@ def test_a_service_is_drained_after_its_plan(browser, cluster) -> None:
     url = reverse("drain_service", args=["b"])
     plan = browser.get(url)
     assert "3 partitions would move" in text_of(plan)
+    assert drawn(plan) == ["3 partitions move from b to a"]
     assert "an assumption: no rebalance has shown it yet" in text_of(plan)
     assert not ServiceInstance.objects.get(service_id="b").is_draining
     done = browser.post(url, follow=True)
@@ -156,6 +165,7 @@ def test_a_service_is_drained_after_its_plan(browser, cluster) -> None:
     assert "can be stopped" in text_of(browser.get(reverse("services")))
     back = reverse("undrain_service", args=["b"])
     assert "3 partitions would move" in text_of(browser.get(back))
+    assert drawn(browser.get(back)) == ["3 partitions move from a to b"]
     assert "as in recent rebalances" in text_of(browser.get(back))
     assert "b gets its share of partitions again" in text_of(browser.post(back, follow=True))
     assert set(AuditEntry.objects.values_list("action", flat=True)) == {"drain", "undrain"}
@@ -298,6 +308,8 @@ def test_what_if_is_shown_before_anything_is_done(browser, cluster, queue) -> No
     response = browser.get(reverse("plan_rebalance"), asked)
     shown = text_of(response)
     assert "8 would be placed" in shown
+    assert "nobody's: 8" in shown.replace("&#x27;", "'")
+    assert "3 partitions that nobody has go to new-1" in drawn(response)
     assert "orders would have 8 new partitions instead of its 6" in shown.lower()
     assert f'href="{reverse("resize_queue", args=[queue.pk])}"' in response.content.decode()
     assert "new-1" in shown
@@ -307,9 +319,24 @@ def test_what_if_is_shown_before_anything_is_done(browser, cluster, queue) -> No
 
 
 def test_services_that_join_can_be_named(browser, cluster) -> None:
-    shown = text_of(browser.get(reverse("plan_rebalance"), {"joining_ids": "x, y,x", "joining": "9"}))
+    response = browser.get(reverse("plan_rebalance"), {"joining_ids": "x, y,x", "joining": "9"})
+    shown = text_of(response)
     assert "2 partitions would move" in shown
     assert "new-1" not in shown
+    assert drawn(response) == ["1 partition moves from a to x", "1 partition moves from b to y"]
+
+
+def test_where_a_resized_queues_partitions_would_be_is_drawn(browser, cluster, queue) -> None:
+    address = reverse("resize_queue", args=[queue.pk])
+    assert not drawn(browser.get(address))
+    with all_queries() as queries:
+        response = browser.post(address, {"partitions": "7"})
+    assert len(queries) <= MOST_QUERIES
+    assert drawn(response) == ["4 partitions that nobody has go to a", "3 partitions that nobody has go to b"]
+    unknown = Queue.objects.create(tenant=queue.tenant, name="New", topic="new", handler="log", partitions=2)
+    response = browser.post(reverse("resize_queue", args=[unknown.pk]), {"partitions": "3"})
+    assert "new.2" in text_of(response)
+    assert not drawn(response)
 
 
 def test_a_plan_is_applied(browser, cluster) -> None:

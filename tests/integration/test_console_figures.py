@@ -184,6 +184,10 @@ def test_moves_are_drawn_by_who_gives_and_who_gets() -> None:
     assert [place.text for place in flow.sources] == ["a gives 6"]
     assert [place.text for place in flow.targets] == ["b gets 4", "c gets 2"]
     assert [line.width for line in flow.lines] == ["14.0", "7.0"]
+    placed = draw_moves(moves, {"c": 1})
+    assert placed is not None
+    assert [place.text for place in placed.sources] == ["nobody's: 1", "a gives 6"]
+    assert placed.lines[-1].told == "1 partition that nobody has goes to c"
     many = draw_moves([Move(f"p.{number}", f"s{number}", "b") for number in range(MOST_PAIRS + 5)])
     assert many is not None
     assert many.left_out == 5

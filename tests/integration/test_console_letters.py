@@ -25,7 +25,8 @@ from queueapi.models import (
     Replay,
 )
 from queuecore.messages import QueueMessage
-from tests.letters import make_letter
+from tests.letters import make_letter, states_of
+from tests.page_offers import Page
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +46,12 @@ def typed(client: Any, letter: DeadLetter, **changes: str) -> dict[str, str]:
     form = client.get(reverse("edit_letter", args=[letter.pk])).context["form"]
     shown = {name: form[name].value() or "" for name in form.fields}
     return {**shown, **changes}
+
+
+def compared(client: Any, letter: DeadLetter, typed: dict[str, str]) -> dict[str, str]:
+    """What the form has once the difference was shown."""
+    answer = client.post(reverse("edit_letter", args=[letter.pk]), {**typed, "plan": "yes"})
+    return {**typed, "planned": answer.context["planned"]}
 
 
 def test_groups_tell_how_letters_come_whom_they_hit_and_what_was_done(admin_client, queue) -> None:
@@ -179,6 +186,48 @@ def test_all_that_a_filter_leaves_are_replayed_discarded_and_restored(admin_clie
     assert not DeadLetter.objects.filter(state=LetterState.DISCARDED).exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("replay_letters", LetterState.OPEN, LetterState.REPLAYING),
+        ("discard_letters", LetterState.OPEN, LetterState.DISCARDED),
+        ("restore_letters", LetterState.DISCARDED, LetterState.OPEN),
+    ],
+)
+@pytest.mark.parametrize("is_group", [True, False])
+def test_letters_that_come_after_the_plan_are_left_as_they_are(
+    admin_client, queue, name, before, after, is_group
+) -> None:
+    planned = [make_letter(queue, state=before) for _ in range(3)]
+    chosen = {"group": planned[0].group_id} if is_group else {"filter": json.dumps({"queue": str(queue.pk)})}
+    plan = admin_client.post(reverse(name), chosen)
+    assert 'name="planned_at"' in text(plan)
+    assert "3 letters</button>" in text(plan)
+    # It failed long before: what counts is when it came.
+    late = make_letter(queue, state=before)
+    confirmed = {**chosen, "planned_at": plan.context["planned_at"], "reason": "known", "confirm": "yes"}
+    assert admin_client.post(reverse(name), confirmed).status_code == 302
+    assert states_of([letter.pk for letter in planned]) == [after] * 3
+    assert states_of([late.pk]) == [before]
+    assert "1 letter</button>" in text(admin_client.post(reverse(name), {"group": late.group_id}))
+
+
+def test_what_others_discard_after_the_plan_is_not_restored(admin_client, queue) -> None:
+    discarded, opened = make_letter(queue, state=LetterState.DISCARDED), make_letter(queue)
+    plan = admin_client.post(reverse("restore_letters"), {"group": opened.group_id})
+    discard_letters(SYSTEM, [opened.pk], "by somebody else")
+    confirmed = {"group": opened.group_id, "planned_at": plan.context["planned_at"], "confirm": "yes"}
+    admin_client.post(reverse("restore_letters"), confirmed)
+    assert states_of([discarded.pk, opened.pk]) == [LetterState.OPEN, LetterState.DISCARDED]
+
+
+def test_a_plan_of_no_time_that_there_is_confirms_nothing(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    asked = {"group": letter.group_id, "planned_at": "yesterday", "reason": "known", "confirm": "yes"}
+    assert "Nothing was discarded" in text(admin_client.post(reverse("discard_letters"), asked))
+    assert states_of([letter.pk]) == [LetterState.OPEN]
+
+
 @pytest.mark.parametrize("sent", ["nonsense", "[]", '{"color": "red"}', '{"queue": 7}'])
 def test_a_filter_that_no_page_sends_chooses_nothing(admin_client, queue, sent) -> None:
     make_letter(queue)
@@ -195,7 +244,7 @@ def test_a_message_is_mended_compared_and_replayed(admin_client, queue) -> None:
     assert "removed: </span>  &quot;temperature&quot;: 215," in page
     assert "added: </span>  &quot;temperature&quot;: 21.5," in page
     assert not DeadLetterEdit.objects.exists()
-    assert admin_client.post(url, {**mended, "replay": "yes"}).status_code == 302
+    assert admin_client.post(url, compared(admin_client, letter, mended) | {"replay": "yes"}).status_code == 302
     edit = DeadLetterEdit.objects.get()
     assert json.loads(bytes(edit.payload)) == {"temperature": 21.5, "unit": "F"}
     assert edit.headers == {"ts": "AAAA"}
@@ -205,11 +254,49 @@ def test_a_message_is_mended_compared_and_replayed(admin_client, queue) -> None:
     assert [entry.reason for entry in LedgerEntry.objects.order_by("pk")] == ["a comma", ""]
 
 
+def test_nothing_is_saved_before_it_was_looked_at(admin_client, queue) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215}')
+    url = reverse("edit_letter", args=[letter.pk])
+    page = Page(url, text(admin_client.get(url)))
+    assert page.off() == ["Save", "Save and replay"]
+    assert not page.unexplained()
+    mended = typed(admin_client, letter, payload='{"temperature": 21.5}')
+    for button in ({}, {"replay": "yes"}):
+        shown = text(admin_client.post(url, {**mended, **button}))
+        assert "Not saved: what was typed had not been compared" in shown
+        assert "added: </span>  &quot;temperature&quot;: 21.5" in shown
+    assert not Page(url, shown).off()
+    assert not DeadLetterEdit.objects.exists()
+    assert not Replay.objects.exists()
+
+
+@pytest.mark.parametrize("later", [{"payload": '{"temperature": 9}'}, {"headers": "unit: F"}, {"key": "base64:AA=="}])
+def test_what_is_typed_after_the_comparison_is_not_saved_unseen(admin_client, queue, later) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215}')
+    url = reverse("edit_letter", args=[letter.pk])
+    seen = compared(admin_client, letter, typed(admin_client, letter, payload='{"temperature": 21.5}'))
+    answer = admin_client.post(url, {**seen, **later})
+    assert "Not saved" in text(answer)
+    assert {name: answer.context["form"][name].value() for name in later} == later
+    assert not DeadLetterEdit.objects.exists()
+    told = {**seen, **later, "reason": "typed last", "planned": answer.context["planned"]}
+    assert admin_client.post(url, told).status_code == 302
+    assert LedgerEntry.objects.get().reason == "typed last"
+
+
+def test_what_a_comparison_does_not_show_is_told(admin_client, queue) -> None:
+    letter = make_letter(queue, payload=b"a" + b"\n" * 1_200 + b"b", headers={})
+    typed_now = typed(admin_client, letter, payload="c\n" * 1_500)
+    page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), {**typed_now, "plan": "yes"}))
+    assert "lines more, which are not shown" in page
+
+
 @pytest.mark.parametrize("payload", [b'{"a":1,  "b": 1e400}', b"\xff\x00", b"two\r\nlines", b"text \xc3\xa4", b""])
 def test_what_nobody_touched_is_sent_as_it_was_to_the_byte(admin_client, queue, payload) -> None:
     letter = make_letter(queue, payload=payload, headers={"id": "/wA=", "name": "YmFzZTY0Og==", "text": "aGk="})
     before = message_of(letter)
-    admin_client.post(reverse("edit_letter", args=[letter.pk]), typed(admin_client, letter))
+    untouched = compared(admin_client, letter, typed(admin_client, letter))
+    admin_client.post(reverse("edit_letter", args=[letter.pk]), untouched)
     letter.refresh_from_db()
     assert letter.is_edited
     assert message_of(letter) == before
@@ -227,7 +314,7 @@ def test_what_nobody_touched_is_sent_as_it_was_to_the_byte(admin_client, queue, 
 )
 def test_what_cannot_be_sent_is_refused_and_kept(admin_client, queue, field, value, told) -> None:
     letter = make_letter(queue)
-    mended = typed(admin_client, letter, **{field: value}, reason="typed before")
+    mended = compared(admin_client, letter, typed(admin_client, letter, **{field: value}, reason="typed before"))
     page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), mended))
     assert told in page
     assert "typed before" in page
@@ -236,7 +323,7 @@ def test_what_cannot_be_sent_is_refused_and_kept(admin_client, queue, field, val
 
 def test_of_two_who_edit_the_second_is_told(admin_client, queue) -> None:
     letter = make_letter(queue)
-    mine = typed(admin_client, letter, payload='{"mine": 1}')
+    mine = compared(admin_client, letter, typed(admin_client, letter, payload='{"mine": 1}'))
     edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"theirs", {}))
     page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), mine))
     assert "has edited the letter" in page

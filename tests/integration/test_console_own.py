@@ -206,10 +206,16 @@ def test_their_administrators_pause_their_own_queue_and_viewers_are_told_why_not
     assert "of your own" in page
     refused = client.post(reverse("pause_queue", args=[world.own.pk]), {"what": "0", "reason": ""})
     assert "This field is required" in refused.content.decode()
-    assert client.post(reverse("pause_queue", args=[world.own.pk]), {"what": "", "reason": "tests"}).status_code == 302
+    typed = {"what": "", "reason": "tests"}
+    plan = client.post(reverse("pause_queue", args=[world.own.pk]), typed)
+    assert "1 queue would be paused" in plan.content.decode()
+    assert not world.own.pauses.exists()
+    assert client.post(reverse("pause_queue", args=[world.own.pk]), {**typed, "confirm": "yes"}).status_code == 302
     pause = world.own.pauses.get()
     assert "tests" in seen(client, "queue", world.own.pk)
-    assert client.post(reverse("resume_queue", args=[world.own.pk, pause.pk])).status_code == 302
+    resume = reverse("resume_queue", args=[world.own.pk, pause.pk])
+    assert "1 queue would be resumed" in client.post(resume).content.decode()
+    assert client.post(resume, {"confirm": "yes"}).status_code == 302
     assert not world.own.pauses.exists()
     assert "data-selection" in client.get(reverse("dead_letters")).content.decode()
     viewers = browser_of(world, "ned")

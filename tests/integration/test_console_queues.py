@@ -133,18 +133,27 @@ def test_nobody_consumes_it(browser, queue) -> None:
 
 
 def test_a_queue_is_paused_and_resumed(browser, queue) -> None:
-    answer = browser.post(
-        reverse("pause_queue", args=[queue.pk]), {"what": "", "reason": "billing is away"}, follow=True
-    )
-    shown = answer.content.decode()
+    address, typed = reverse("pause_queue", args=[queue.pk]), {"what": "", "reason": "billing is away"}
+    plan = browser.post(address, typed).content.decode()
+    assert "1 queue would be paused" in plan
+    assert 'value="billing is away"' in plan
+    assert f"""href="{reverse("queue", args=[queue.pk])}#pauses">Don't pause</a>""" in plan
+    assert not Pause.objects.exists()
+    shown = browser.post(address, {**typed, "confirm": "yes"}, follow=True).content.decode()
     assert "Paused: everything." in shown
     assert "billing is away" in shown
     pause = Pause.objects.get()
     assert (pause.paused_by, pause.tenant, pause.partition) == ("root", None, None)
-    answer = browser.post(reverse("resume_queue", args=[queue.pk, pause.pk]), follow=True)
+    assert "1 queue is paused already" in browser.post(address, typed).content.decode()
+    address = reverse("resume_queue", args=[queue.pk, pause.pk])
+    plan = browser.post(address).content.decode()
+    assert "1 queue would be resumed" in plan
+    assert "Everything paused by root" in plan
+    assert Pause.objects.exists()
+    answer = browser.post(address, {"confirm": "yes"}, follow=True)
     assert "Resumed: everything." in answer.content.decode()
     assert not Pause.objects.exists()
-    again = browser.post(reverse("resume_queue", args=[queue.pk, pause.pk]), follow=True)
+    again = browser.post(address, follow=True)
     assert "it was not paused any more" in again.content.decode()
     assert set(AuditEntry.objects.filter(object_id=str(queue.pk)).values_list("action", flat=True)) == {
         "pause",

@@ -44,7 +44,7 @@ def signed_in(client: Client, role: Role) -> Client:
 
 
 def pause(client: Client, queue: Queue) -> Any:
-    return client.post(reverse("pause_queue", args=[queue.pk]), {"what": "", "reason": "x"})
+    return client.post(reverse("pause_queue", args=[queue.pk]), {"what": "", "reason": "x", "confirm": "yes"})
 
 
 @pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.OPERATOR])

@@ -149,7 +149,7 @@ def test_a_filter_is_read_back_from_what_it_wrote(queue, installation) -> None:
 
 
 def test_letters_are_found_by_everything_a_filter_has(queue, installation) -> None:
-    make_letter(queue)
+    other = make_letter(queue)
     wanted = make_letter(
         queue,
         tenant=installation.tenant,
@@ -160,6 +160,7 @@ def test_letters_are_found_by_everything_a_filter_has(queue, installation) -> No
         exception_message="no JSON: 4711",
         failed_at=FAILED_AT - timedelta(days=1),
     )
+    DeadLetter.objects.filter(pk=other.pk).update(state_changed_at=wanted.state_changed_at + timedelta(seconds=1))
     for asked in (
         {"tenant": installation.tenant.id},
         {"state": LetterState.DISCARDED},
@@ -172,6 +173,7 @@ def test_letters_are_found_by_everything_a_filter_has(queue, installation) -> No
         {"text": str(wanted.key)},
         {"until": FAILED_AT - timedelta(hours=1)},
         {"queue": queue.id, "since": FAILED_AT - timedelta(days=2), "until": FAILED_AT - timedelta(hours=1)},
+        {"unchanged_since": wanted.state_changed_at},
     ):
         assert list(letters_for_lists(LetterFilter(**asked))) == [wanted], asked
         if "state" not in asked:

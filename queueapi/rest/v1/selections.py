@@ -28,6 +28,8 @@ _HELP: Final = {
     "since": "Failed then or later: a time with its zone.",
     "until": "Failed before then: a time with its zone.",
 }
+# Lists have no index for it.
+_TO_CHANGE: Final = {"unchanged_since": "In their state since then, or longer: a time with its zone, as a plan's."}
 FILTER_PARAMETERS: Final = [OpenApiParameter(name, str, description=text) for name, text in _HELP.items()]
 
 
@@ -41,7 +43,7 @@ class SelectionSerializer(StrictSerializer):
 
     letters = serializers.ListField(child=serializers.UUIDField(), required=False, max_length=MAX_NAMED, min_length=1)
     filter = serializers.DictField(
-        required=False, help_text="; ".join(f"{name}: {text}" for name, text in _HELP.items())
+        required=False, help_text="; ".join(f"{name}: {text}" for name, text in (_HELP | _TO_CHANGE).items())
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
