@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -76,20 +76,21 @@ from tests.integration.spark_cluster import WORKERS, spark_cluster
 from tests.services import require_or_skip, running
 from workers.operations.runner import run_operation
 from workers.spark import pipeline, session
-from workers.spark.errors import PipelineBusy, PipelineFailed
+from workers.spark.errors import PipelineBusy, PipelineFailed, SparkUnavailable
 from workers.spark.pipeline import checkpoint_dir, event_store, run_pipeline
 from workers.spark.session import missing_java, spark_session, spark_settings
 from workers.spark.source import SMALLEST_TASK
 from workers.spark.store import EventStore
 from workers.spark.summaries import make_all
 from workers.spark.tasks import run_pipeline_task
-from workers.spark.waiting import executors
+from workers.spark.waiting import NoExecutors, executors
 
 # Spark stores a batch on a thread of its own, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 NOW_MS = time.time_ns() // 1_000_000
 ROOT = Path(__file__).resolve().parents[2]
+NO_WORKER = r"^Spark at \S+ has had no worker for this run for 60 s, and the run was ended; start the cluster's workers"
 
 
 class Metrics:
@@ -243,9 +244,39 @@ def test_a_run_that_hangs_is_ended_and_says_so(metrics: Metrics, monkeypatch: py
     metrics.create_topic()
     metrics.sample(0, end=100)
     monkeypatch.setattr(pipeline, "is_over", lambda *_: False)
-    monkeypatch.setattr(pipeline, "stop_session", _stop_queries)  # the session goes with them, but for other tests
-    with pytest.raises(PipelineFailed, match=r"not over after 900 s .* has workers that are free"):
+    with (
+        _session_is_ended(monkeypatch),
+        pytest.raises(PipelineFailed, match=r"^the run was not over after 900 s .* has workers that are free"),
+    ):
         run_pipeline()
+
+
+def test_a_run_that_nobody_works_for_is_ended_and_says_so(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+
+    def wait_in_vain(*_: object) -> bool:
+        raise NoExecutors
+
+    monkeypatch.setattr(pipeline, "is_over", wait_in_vain)
+    with _session_is_ended(monkeypatch), pytest.raises(SparkUnavailable, match=NO_WORKER):
+        run_pipeline()
+    assert not PipelineRun.objects.exists()
+
+
+@contextmanager
+def _session_is_ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Once. Its queries are, and the session is left to other tests."""
+    ended = []
+
+    def stop_queries() -> None:
+        ended.append(True)
+        for query in spark_session().streams.active:
+            query.stop()
+
+    monkeypatch.setattr(pipeline, "stop_session", stop_queries)
+    yield
+    assert ended == [True]
 
 
 def test_what_outlives_its_run_stores_nothing(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,11 +300,6 @@ def test_what_outlives_its_run_stores_nothing(metrics: Metrics, monkeypatch: pyt
         wait_until(lambda: not spark_session().streams.active)
     assert not PipelineRun.objects.exists()
     assert (run_pipeline().events, stored_samples()) == (2, 2)
-
-
-def _stop_queries() -> None:
-    for query in spark_session().streams.active:
-        query.stop()
 
 
 def test_checkpoints_do_not_pile_up(metrics: Metrics, request: pytest.FixtureRequest) -> None:
