@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -75,7 +76,8 @@ from tests.benchmarks.pipeline_events import ALWAYS, all_reporters, fill_log
 from tests.integration.spark_cluster import WORKERS, spark_cluster
 from tests.services import require_or_skip, running
 from workers.operations.runner import run_operation
-from workers.spark import pipeline, session
+from workers.spark import backfill, pipeline, session, waiting
+from workers.spark.backfill import backfill_day
 from workers.spark.errors import PipelineBusy, PipelineFailed, SparkUnavailable
 from workers.spark.pipeline import checkpoint_dir, event_store, run_pipeline
 from workers.spark.session import missing_java, spark_session, spark_settings
@@ -83,7 +85,7 @@ from workers.spark.source import SMALLEST_TASK
 from workers.spark.store import EventStore
 from workers.spark.summaries import make_all
 from workers.spark.tasks import run_pipeline_task
-from workers.spark.waiting import NoExecutors, executors
+from workers.spark.waiting import ALONE_S, NoExecutors, executors
 
 # Spark stores a batch on a thread of its own, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -265,7 +267,7 @@ def test_a_run_that_nobody_works_for_is_ended_and_says_so(metrics: Metrics, monk
 
 
 @contextmanager
-def _session_is_ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _session_is_ended(monkeypatch: pytest.MonkeyPatch, by: ModuleType = pipeline) -> Iterator[None]:
     """Once. Its queries are, and the session is left to other tests."""
     ended = []
 
@@ -274,9 +276,40 @@ def _session_is_ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         for query in spark_session().streams.active:
             query.stop()
 
-    monkeypatch.setattr(pipeline, "stop_session", stop_queries)
+    monkeypatch.setattr(by, "stop_session", stop_queries)
     yield
     assert ended == [True]
+
+
+@pytest.mark.parametrize(
+    ("spark_has", "alone_s", "in_time_s", "error", "why"),
+    [
+        pytest.param(1, ALONE_S, 0, PipelineFailed, r"not over after 0 s .* has workers that are free", id="it hangs"),
+        pytest.param(0, 0.0, 900, SparkUnavailable, "had no worker .* start the cluster's workers", id="for nobody"),
+    ],
+)
+def test_a_back_fill_that_does_not_end_is_ended_and_says_so(
+    spark_has: int, alone_s: float, in_time_s: int, error: type[Exception], why: str,
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch, settings: Settings,
+) -> None:  # fmt: skip
+    """And whoever waits for the lock gets it."""
+    settings.SWITCHYARD = replace(config(), pipeline_timeout_s=in_time_s)
+    with monkeypatch.context() as patched:
+        patched.setattr(backfill, "executors", lambda _: spark_has)
+        patched.setattr(waiting, "ALONE_S", alone_s)
+        patched.setattr(backfill, "make_all", _make_nothing_for_long)
+        with _session_is_ended(monkeypatch, backfill), pytest.raises(error, match=why):
+            backfill_day(_minute().date(), lambda: pytest.fail("nothing was made"))
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    settings.SWITCHYARD = replace(config(), pipeline_timeout_s=900)
+    assert run_pipeline().events == 2
+
+
+def _make_nothing_for_long(*_: object) -> Iterator[Any]:
+    """A task that is cancelled goes on for a while where its session does."""
+    spark_session().range(1).selectExpr("java_method('java.lang.Thread', 'sleep', id + 30000)").toArrow()
+    yield from ()
 
 
 def test_what_outlives_its_run_stores_nothing(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
