@@ -392,6 +392,10 @@ def test_every_table_is_filled_of_what_processes_report(metrics: Metrics) -> Non
     assert [model.objects.get().answered for model in (RequestStats, RequestHour, RequestDay)] == [4] * 3
     assert [model.objects.get().lag_messages for model in (LagMinute, LagHour, LagDay)] == [60] * 3
 
+    before = _histories()
+    _make_anew()
+    assert _histories() == before
+
 
 def test_what_is_delivered_twice_is_charged_once(metrics: Metrics) -> None:
     """In one batch or in two: what is added up is not made anew of what there is."""
@@ -419,6 +423,26 @@ def test_what_is_delivered_twice_is_charged_once(metrics: Metrics) -> None:
     assert sum(used.sent for used in TenantUsageDay.objects.all()) == 60
     assert sum(trend.letters for trend in DeadLetterTrend.objects.all()) == 4
     assert sum(minute.handled for minute in ProcessingMinute.objects.all()) == 60
+    # Files have each as often as it came.
+    before = _histories()
+    _make_anew()
+    assert _histories() == before
+
+
+def _make_anew() -> None:
+    """Around midnight, events are of two days."""
+    for day in {_minute().date(), datetime.fromtimestamp(NOW_MS / 1000, UTC).date()}:
+        backfill_day(day, lambda: None)
+
+
+def _histories() -> dict[str, list[str]]:
+    """Whatever is of a stretch of time, without the rows' own numbers."""
+    tables = (
+        TenantUsageDay, DeadLetterTrend, ProcessingMinute, ProcessingHour, ProcessingDay,
+        RequestStats, RequestHour, RequestDay, LagMinute, LagHour, LagDay,
+    )  # fmt: skip
+    rows = {table.__name__: [row | {"id": None} for row in table.objects.values()] for table in tables}
+    return {name: sorted(map(str, found)) for name, found in rows.items()}
 
 
 def test_a_day_is_made_anew_of_its_events(metrics: Metrics) -> None:
