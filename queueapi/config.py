@@ -88,7 +88,9 @@ class Config:
         10, "How often the Spark job runs, in seconds; at most 20.", minimum=1, maximum=LONGEST_INTERVAL_S
     )
     pipeline_timeout_s: int = setting(
-        900, "After how many seconds a run of the Spark job is ended, and its session with it.", minimum=10
+        900,
+        "After how many seconds a run of the Spark job, or a day of a back-fill, is ended, and its session with it.",
+        minimum=10,
     )
     event_retention_days: int = setting(
         7, "For how many days events are kept in Parquet: so far back summaries can be made anew.", minimum=2

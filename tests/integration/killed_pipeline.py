@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import django
 
-MOMENTS: Final = ("staged", "committed", "published")
+# What is left unpublished is published when the next run begins, which would then be killed for that: it comes last.
+MOMENTS: Final = ("staged", "published", "committed")
 NEVER: Final = "never"
 QUEUES: Final = 2
 BEGUN: Final = "begun"

@@ -10,11 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -75,21 +76,23 @@ from tests.benchmarks.pipeline_events import ALWAYS, all_reporters, fill_log
 from tests.integration.spark_cluster import WORKERS, spark_cluster
 from tests.services import require_or_skip, running
 from workers.operations.runner import run_operation
-from workers.spark import pipeline, session
-from workers.spark.errors import PipelineBusy, PipelineFailed
+from workers.spark import backfill, pipeline, session, waiting
+from workers.spark.backfill import backfill_day
+from workers.spark.errors import PipelineBusy, PipelineFailed, SparkUnavailable
 from workers.spark.pipeline import checkpoint_dir, event_store, run_pipeline
 from workers.spark.session import missing_java, spark_session, spark_settings
 from workers.spark.source import SMALLEST_TASK
 from workers.spark.store import EventStore
 from workers.spark.summaries import make_all
 from workers.spark.tasks import run_pipeline_task
-from workers.spark.waiting import executors
+from workers.spark.waiting import ALONE_S, NoExecutors, executors
 
 # Spark stores a batch on a thread of its own, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 NOW_MS = time.time_ns() // 1_000_000
 ROOT = Path(__file__).resolve().parents[2]
+NO_WORKER = r"^Spark at \S+ has had no worker for this run for 60 s, and the run was ended; start the cluster's workers"
 
 
 class Metrics:
@@ -243,9 +246,70 @@ def test_a_run_that_hangs_is_ended_and_says_so(metrics: Metrics, monkeypatch: py
     metrics.create_topic()
     metrics.sample(0, end=100)
     monkeypatch.setattr(pipeline, "is_over", lambda *_: False)
-    monkeypatch.setattr(pipeline, "stop_session", _stop_queries)  # the session goes with them, but for other tests
-    with pytest.raises(PipelineFailed, match=r"not over after 900 s .* has workers that are free"):
+    with (
+        _session_is_ended(monkeypatch),
+        pytest.raises(PipelineFailed, match=r"^the run was not over after 900 s .* has workers that are free"),
+    ):
         run_pipeline()
+
+
+def test_a_run_that_nobody_works_for_is_ended_and_says_so(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+
+    def wait_in_vain(*_: object) -> bool:
+        raise NoExecutors
+
+    monkeypatch.setattr(pipeline, "is_over", wait_in_vain)
+    with _session_is_ended(monkeypatch), pytest.raises(SparkUnavailable, match=NO_WORKER):
+        run_pipeline()
+    assert not PipelineRun.objects.exists()
+
+
+@contextmanager
+def _session_is_ended(monkeypatch: pytest.MonkeyPatch, by: ModuleType = pipeline) -> Iterator[None]:
+    """Once. Its queries are, and the session is left to other tests."""
+    ended = []
+
+    def stop_queries() -> None:
+        ended.append(True)
+        for query in spark_session().streams.active:
+            query.stop()
+
+    monkeypatch.setattr(by, "stop_session", stop_queries)
+    yield
+    assert ended == [True]
+
+
+@pytest.mark.parametrize(
+    ("spark_has", "alone_s", "in_time_s", "error", "why"),
+    [
+        pytest.param(1, ALONE_S, 0, PipelineFailed, r"not over after 0 s .* has workers that are free", id="it hangs"),
+        pytest.param(0, 0.0, 900, SparkUnavailable, "had no worker .* start the cluster's workers", id="for nobody"),
+    ],
+)
+def test_a_back_fill_that_does_not_end_is_ended_and_says_so(
+    spark_has: int, alone_s: float, in_time_s: int, error: type[Exception], why: str,
+    metrics: Metrics, monkeypatch: pytest.MonkeyPatch, settings: Settings,
+) -> None:  # fmt: skip
+    """And whoever waits for the lock gets it."""
+    settings.SWITCHYARD = replace(config(), pipeline_timeout_s=in_time_s)
+    with monkeypatch.context() as patched:
+        patched.setattr(backfill, "executors", lambda _: spark_has)
+        patched.setattr(waiting, "ALONE_S", alone_s)
+        patched.setattr(backfill, "make_all", _make_nothing_for_long)
+        with _session_is_ended(monkeypatch, backfill), pytest.raises(error, match=why):
+            backfill_day(_minute().date(), lambda: pytest.fail("nothing was made"))
+    metrics.create_topic()
+    metrics.sample(0, end=100)
+    settings.SWITCHYARD = replace(config(), pipeline_timeout_s=900)
+    assert run_pipeline().events == 2
+
+
+def _make_nothing_for_long(*_: object) -> Iterator[Any]:
+    """A task that is cancelled goes on for a while where its session does."""
+    spark_session().range(1).selectExpr("java_method('java.lang.Thread', 'sleep', id + 30000)").toArrow()
+    yield from ()
 
 
 def test_what_outlives_its_run_stores_nothing(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,11 +333,6 @@ def test_what_outlives_its_run_stores_nothing(metrics: Metrics, monkeypatch: pyt
         wait_until(lambda: not spark_session().streams.active)
     assert not PipelineRun.objects.exists()
     assert (run_pipeline().events, stored_samples()) == (2, 2)
-
-
-def _stop_queries() -> None:
-    for query in spark_session().streams.active:
-        query.stop()
 
 
 def test_checkpoints_do_not_pile_up(metrics: Metrics, request: pytest.FixtureRequest) -> None:
@@ -333,6 +392,10 @@ def test_every_table_is_filled_of_what_processes_report(metrics: Metrics) -> Non
     assert [model.objects.get().answered for model in (RequestStats, RequestHour, RequestDay)] == [4] * 3
     assert [model.objects.get().lag_messages for model in (LagMinute, LagHour, LagDay)] == [60] * 3
 
+    before = _histories()
+    _make_anew()
+    assert _histories() == before
+
 
 def test_what_is_delivered_twice_is_charged_once(metrics: Metrics) -> None:
     """In one batch or in two: what is added up is not made anew of what there is."""
@@ -360,6 +423,26 @@ def test_what_is_delivered_twice_is_charged_once(metrics: Metrics) -> None:
     assert sum(used.sent for used in TenantUsageDay.objects.all()) == 60
     assert sum(trend.letters for trend in DeadLetterTrend.objects.all()) == 4
     assert sum(minute.handled for minute in ProcessingMinute.objects.all()) == 60
+    # Files have each as often as it came.
+    before = _histories()
+    _make_anew()
+    assert _histories() == before
+
+
+def _make_anew() -> None:
+    """Around midnight, events are of two days."""
+    for day in {_minute().date(), datetime.fromtimestamp(NOW_MS / 1000, UTC).date()}:
+        backfill_day(day, lambda: None)
+
+
+def _histories() -> dict[str, list[str]]:
+    """Whatever is of a stretch of time, without the rows' own numbers."""
+    tables = (
+        TenantUsageDay, DeadLetterTrend, ProcessingMinute, ProcessingHour, ProcessingDay,
+        RequestStats, RequestHour, RequestDay, LagMinute, LagHour, LagDay,
+    )  # fmt: skip
+    rows = {table.__name__: [row | {"id": None} for row in table.objects.values()] for table in tables}
+    return {name: sorted(map(str, found)) for name, found in rows.items()}
 
 
 def test_a_day_is_made_anew_of_its_events(metrics: Metrics) -> None:

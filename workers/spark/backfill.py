@@ -18,7 +18,7 @@ from workers.spark.pipeline import event_store
 from workers.spark.session import MUCH, spark_session, stop_session, suit
 from workers.spark.store import Stretch
 from workers.spark.summaries import SUMMARIES, WINDOW_S, make_all
-from workers.spark.waiting import NoExecutors, executors, no_worker, with_executors
+from workers.spark.waiting import NoExecutors, TookTooLong, executors, no_worker, too_long, with_executors
 
 _DAY_MS = 86_400_000
 
@@ -28,7 +28,9 @@ def backfill_day(day: date, note: Callable[[], None]) -> int:
 
     What is added up while events come in is replaced here: a day has all that there is of its minutes and hours. What
     is stored of it beside these rows goes, as no event tells of it. No run is under way meanwhile, so that nothing is
-    lost."""
+    lost.
+
+    PipelineFailed where that takes longer than a run may; nothing is stored then."""
     installation = config()
     with pipeline_lock(installation):
         store = event_store(installation)
@@ -40,13 +42,17 @@ def backfill_day(day: date, note: Callable[[], None]) -> int:
         suit(spark, MUCH)
         frames = StoredFrames(spark, store, _stretch(day), WINDOW_S)
         history = tuple(summary for summary in SUMMARIES if summary.is_history)
-        watched = with_executors(partial(executors, spark), spark.sparkContext.cancelAllJobs)
+        cancel, timeout_s = spark.sparkContext.cancelAllJobs, installation.pipeline_timeout_s
+        watched = with_executors(partial(executors, spark), cancel, timeout_s)
         try:
             with watched:
                 made = [(summary.sink, rows) for summary, rows in make_all(history, frames, installation)]
         except NoExecutors:
             stop_session()
             raise no_worker(installation) from None
+        except TookTooLong:
+            stop_session()
+            raise too_long(f"the back-fill of {day}", installation) from None
         except (PySparkException, Py4JError, OSError) as error:
             raise PipelineFailed(f"the summaries of {day} could not be made: {essence(error)}") from error
         with transaction.atomic():

@@ -39,7 +39,7 @@ from workers.spark.sinks import Row, Sink
 from workers.spark.source import end_offsets
 from workers.spark.store import EventStore
 from workers.spark.summaries import SUMMARIES, WINDOW_S, make_all
-from workers.spark.waiting import NoExecutors, executors, is_over, no_worker
+from workers.spark.waiting import NoExecutors, executors, is_over, no_worker, too_long
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +113,6 @@ def checkpoint_dir(installation: Config) -> Path:
 
 
 def _run(spark: SparkSession, installation: Config, sink: "_Sink") -> RunSummary:
-    timeout_s = installation.pipeline_timeout_s
     try:
         query = (
             sink.events(spark)
@@ -124,7 +123,7 @@ def _run(spark: SparkSession, installation: Config, sink: "_Sink") -> RunSummary
             .start()
         )
         sink.query_id.set_result(query.id)
-        ended = is_over(query, partial(executors, spark), timeout_s)
+        ended = is_over(query, partial(executors, spark), installation.pipeline_timeout_s)
     except NoExecutors:
         stop_session()
         raise no_worker(installation) from None
@@ -135,10 +134,7 @@ def _run(spark: SparkSession, installation: Config, sink: "_Sink") -> RunSummary
     if not ended:
         # Whatever it hangs on goes with its JVM.
         stop_session()
-        raise PipelineFailed(
-            f"the run was not over after {timeout_s} s (SWITCHYARD_PIPELINE_TIMEOUT_S) and was ended; look whether "
-            f"Spark at {installation.spark_master} has workers that are free"
-        )
+        raise too_long("the run", installation)
     return sink.summary
 
 

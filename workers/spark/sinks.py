@@ -11,6 +11,7 @@ queues that are gone.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from operator import itemgetter
 from typing import Any, Final, Protocol
 from uuid import UUID
 
@@ -82,6 +83,7 @@ class Newest:
     def write(self, rows: Iterable[Row]) -> int:
         stored = self._stored()
         newer = [row for row in _of_somebody(rows) if self._is_newer(row, stored.get(_key(row, self.key)))]
+        newer.sort(key=itemgetter("as_of"))
         return _upsert(self.model, self.key, [self._with_since(row, stored) for row in newer])
 
     def renew(self, rows: Iterable[Row], day: date) -> int:  # noqa: ARG002 - what is stored is of now, and of no day
@@ -134,8 +136,11 @@ class Added:
     def write(self, rows: Iterable[Row]) -> int:
         # In one order: others who upsert the same rows would else wait for this one, and this one for them.
         fresh = sorted(_of_somebody(rows), key=lambda row: _key(row, self.key))
-        stored = self._stored({row[self.time] for row in fresh})
-        return _upsert(self.model, self.key, [self._sum(row, stored.get(_key(row, self.key))) for row in fresh])
+        sums = self._stored({row[self.time] for row in fresh})
+        for row in fresh:
+            key = _key(row, self.key)
+            sums[key] = self._sum(row, sums.get(key))
+        return _upsert(self.model, self.key, [sums[_key(row, self.key)] for row in fresh])
 
     def renew(self, rows: Iterable[Row], day: date) -> int:
         self._clear(day)
@@ -235,14 +240,16 @@ def _with_ids(row: Row) -> Row:
 
 
 def _upsert(model: type[Model], key: tuple[str, ...], rows: list[Row]) -> int:
-    if rows:
+    """Of several rows of one key the last is stored. PostgreSQL would refuse them, and with them every run."""
+    last = {_key(row, key): row for row in rows}
+    if last:
         _rows_of(model).bulk_create(
-            (model(**row) for row in rows),
+            (model(**row) for row in last.values()),
             update_conflicts=True,
             unique_fields=[_field(name) for name in key],
             update_fields=[_field(name) for name in rows[0] if name not in key],
         )
-    return len(rows)
+    return len(last)
 
 
 def _rows_of(model: type[Model]) -> Manager[Model]:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from queueapi.config import Config
 from queuecore.clock import SYSTEM_CLOCK, Clock
-from workers.spark.errors import SparkUnavailable
+from workers.spark.errors import PipelineFailed, SparkUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +28,23 @@ class NoExecutors(Exception):
     """For ALONE_S there was nobody to run a task."""
 
 
+class TookTooLong(Exception):
+    """It was not over in time."""
+
+
 def no_worker(installation: Config) -> SparkUnavailable:
     """What to tell of NoExecutors."""
     return SparkUnavailable(
         f"Spark at {installation.spark_master} has had no worker for this run for {ALONE_S:g} s, and the run was "
         "ended; start the cluster's workers, or free one"
+    )
+
+
+def too_long(what: str, installation: Config) -> PipelineFailed:
+    """What to tell of what was not over in time."""
+    return PipelineFailed(
+        f"{what} was not over after {installation.pipeline_timeout_s} s (SWITCHYARD_PIPELINE_TIMEOUT_S) and was ended; "
+        f"look whether Spark at {installation.spark_master} has workers that are free, or allow more time"
     )
 
 
@@ -55,27 +67,29 @@ def is_over(query: Query, executors: Callable[[], int], timeout_s: float, clock:
 def with_executors(
     executors: Callable[[], int],
     cancel: Callable[[], None],
+    timeout_s: float,
     clock: Clock = SYSTEM_CLOCK,
     look_every_s: float = LOOK_EVERY_S,
     answer_s: float = ANSWER_S,
 ) -> Iterator[None]:
     """Within, queries are run whose end one cannot but wait for: another thread looks whether there is anybody to run
-    them, and cancels them where there is not. NoExecutors then, unless there is again somebody when a query fails.
+    them, and time left for them, and cancels them where there is not. TookTooLong then; or NoExecutors, unless there is
+    again somebody when a query fails.
 
     A look that hangs is not waited for: its thread stays behind, and does nothing any more."""
-    ended, alone, given_up = threading.Event(), _Alone(clock), threading.Event()
+    ended, patience = threading.Event(), _Patience(executors, timeout_s, clock)
+    given_up: type[NoExecutors | TookTooLong] | None = None
 
     def look() -> None:
+        nonlocal given_up
         while not ended.wait(look_every_s):
             try:
-                is_alone = alone.for_too_long(executors())
+                found = patience.ends()
                 if ended.is_set():
                     return
-                if is_alone:
-                    given_up.set()
+                given_up = found
+                if given_up is not None:
                     cancel()
-                else:
-                    given_up.clear()
             except (Py4JError, OSError):
                 return  # Spark itself is gone, and the query says so
 
@@ -84,8 +98,8 @@ def with_executors(
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        if given_up.is_set():
-            raise NoExecutors from error
+        if given_up is not None:
+            raise given_up from error
         raise
     finally:
         ended.set()
@@ -115,3 +129,19 @@ class _Alone:
         now = self._clock.monotonic()
         self._since = None if executors else now if self._since is None else self._since
         return self._since is not None and now - self._since >= ALONE_S
+
+
+class _Patience:
+    """With queries that there is so much time for."""
+
+    def __init__(self, executors: Callable[[], int], timeout_s: float, clock: Clock) -> None:
+        self._executors = executors
+        self._alone = _Alone(clock)
+        self._clock = clock
+        self._end = clock.monotonic() + timeout_s
+
+    def ends(self) -> type[NoExecutors | TookTooLong] | None:
+        """Why it does, if so. Who is late is so whoever is there."""
+        if self._clock.monotonic() >= self._end:
+            return TookTooLong
+        return NoExecutors if self._alone.for_too_long(self._executors()) else None

@@ -1,4 +1,4 @@
-"""What a batch leaves in the database, once."""
+"""What a batch leaves in the database, once, on either one."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +16,7 @@ from workers.spark.errors import PipelineFailed
 from workers.spark.reports import Report, StagedFile
 from workers.spark.sinks import Row, Sink
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.usefixtures("database")
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 NOON_MS = int(NOON.timestamp() * 1000)

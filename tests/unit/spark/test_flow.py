@@ -1,6 +1,8 @@
 """What service instances ask, what consumers do, for whom and how evenly: from frames to frames."""
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,7 +22,7 @@ from queueapi.models import (
     RequestStats,
     Tenant,
 )
-from queuecore.hashing import partition_of
+from queuecore.hashing import HASH_FUNCTIONS, Entity, partition_of
 from queuecore.metrics import PROCESSING_BOUNDS_MS
 from queuecore.requests import LAG_BOUNDS_MS
 from tests.unit.spark.frames import (
@@ -228,6 +230,16 @@ class TestHeat:
         assert (row["entities_seen"], row["as_of"]) == (3, at(60))
         assert {one["partitions"] for one in row["what_if"]} == {1, 2, 4, 8}
 
+    @pytest.mark.parametrize("laid_out", [1, 2, 1000])
+    def test_what_if_is_of_the_entities_with_the_most(self, laid_out: int, parts: DataFrame, files: Files) -> None:
+        """In batch and window, and by how the queue is now."""
+        batch, window = self.samples()
+        counts = heat_counts(parts, SampleFiles(files(CONSUMED_SAMPLES, batch), files(CONSUMED_SAMPLES, window)))
+        options = HeatOptions(entities=laid_out, partitions={QUEUE: 12}, hash_function="sha256")
+        (row,) = rows(queue_skew(counts, options))
+        most = [(self.DEVICE, 2501), (b"\x00\xff", 300), (b"meter 7", 200)]
+        assert row["what_if"] == what_if(dict(most[:laid_out]), 12, "sha256")
+
 
 class TestWhatIf:
     def test_the_present_moves_nothing(self) -> None:
@@ -242,6 +254,29 @@ class TestWhatIf:
             full[partition_of(key, 10)] += count
         assert (now["skew"], now["moved"]) == (pytest.approx(skew(full, 10), abs=1e-4), 0.0)
         assert by_choice[20, "murmur3_128"]["moved"] == pytest.approx(0.5, abs=0.15), "doubling moves about half"
+
+    @pytest.mark.parametrize("present", HASH_FUNCTIONS)
+    def test_another_choice_is_what_publishing_would_make_of_it(self, present: str) -> None:
+        messages: dict[Entity, int] = {b"device-%d" % number: number % 7 + 1 for number in range(100)}
+        messages |= {UUID(int=number << 64 | number): 3 * number for number in range(1, 30)}
+        found = what_if(messages, 6, present)
+        choices = [(one["partitions"], one["hash_function"]) for one in found]
+        assert sorted(choices) == sorted(product((3, 6, 12, 24), HASH_FUNCTIONS))
+        assert found == [self.plainly(messages, (6, present), choice) for choice in choices]
+
+    def plainly(self, messages: dict[Entity, int], present: tuple[int, str], choice: tuple[int, str]) -> dict[str, Any]:
+        full, moved = Counter[int](), 0
+        for key, count in messages.items():
+            before, after = (partition_of(key, number, HASH_FUNCTIONS[name]) for number, name in (present, choice))
+            full[after] += count
+            moved += count if after != before else 0
+        even = sum(messages.values()) / choice[0]
+        return {
+            "partitions": choice[0],
+            "hash_function": choice[1],
+            "skew": pytest.approx(max(full.values()) / even, abs=1e-4),
+            "moved": pytest.approx(moved / sum(messages.values()), abs=1e-4),
+        }
 
     def test_one_entity_stays_one_partition(self) -> None:
         """No count and no hash spreads it: that is for the queue's owner to know."""

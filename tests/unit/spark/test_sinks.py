@@ -1,10 +1,11 @@
-"""What rows of summaries leave in their tables."""
+"""What rows of summaries leave in their tables, on either database."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from queueapi.models import (
@@ -31,7 +32,7 @@ from workers.spark import sinks
 from workers.spark.sinks import Added, Newest, NewestOfAll, RolledUp, Row, Whole
 from workers.spark.transforms.buckets import percentile_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.usefixtures("database")
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 KEYED = (Whole, Added, Newest, NewestOfAll)
@@ -264,7 +265,8 @@ def test_what_is_added_up_is_replaced_where_it_is_made_of_everything() -> None:
     rows = [{"tenant_id": tenant, "day": day, "sent": 3, "sent_bytes": 30} for tenant in (right, wrong, storing)]
     sinks.TENANT_USAGE.write([*rows, rows[1] | {"day": day_after}])
     TenantUsageDay.objects.filter(tenant_id__in=(right, storing), day=day).update(stored_bytes=500)
-    sinks.TENANT_USAGE.renew([rows[0] | {"sent": 4}], day)
+    with transaction.atomic():
+        sinks.TENANT_USAGE.renew([rows[0] | {"sent": 4}], day)
     found = TenantUsageDay.objects.values_list("tenant_id", "day", "sent", "sent_bytes", "stored_bytes")
     assert {(str(tenant), *told) for tenant, *told in found} == {
         (right, day, 4, 30, 500),
@@ -305,11 +307,27 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize("sink", EVERY)
-def test_a_sink_s_key_is_unique_in_its_table(sink: Whole | Added | Newest | NewestOfAll) -> None:
-    keys = {tuple(constraint.fields) for constraint in sink.model._meta.constraints if hasattr(constraint, "fields")}
-    keys |= {(field.name,) for field in sink.model._meta.fields if field.unique}
-    assert tuple("queue" if name == "queue_id" else name for name in sink.key) in keys
+def test_a_sink_s_key_is_unique_in_its_table() -> None:
+    for sink in EVERY:
+        table = sink.model._meta
+        keys = {tuple(constraint.fields) for constraint in table.constraints if hasattr(constraint, "fields")}
+        keys |= {(field.name,) for field in table.fields if field.unique}
+        assert tuple("queue" if name == "queue_id" else name for name in sink.key) in keys, table.label
+
+
+def test_several_rows_of_one_key_are_one(queue: Queue) -> None:
+    """PostgreSQL writes no row twice in one go."""
+    newest = lag(queue, lag_messages=7, as_of=NOON + timedelta(seconds=1))
+    assert sinks.LAG_CURRENT.write([newest, lag(queue), lag(queue, partition=1)]) == 2
+    assert list(LagCurrent.objects.values_list("partition", "lag_messages")) == [(0, 7), (1, 60)]
+
+    sinks.LAG_HISTORY.write([minute(queue, today_at()), minute(queue, today_at(), produced=30)])
+    assert [model.objects.get().produced for model in (LagMinute, LagHour, LagDay)] == [30] * 3
+
+    letters = {"queue_id": str(queue.id), "fingerprint": "f" * 16, "at": NOON, "letters": 3}
+    for _ in range(2):
+        assert sinks.LETTER_TREND.write([letters, letters | {"letters": 4}]) == 1
+    assert DeadLetterTrend.objects.get().letters == 14
 
 
 def test_no_rows_are_nothing() -> None:

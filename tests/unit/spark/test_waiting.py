@@ -8,7 +8,9 @@ from pyspark.errors import PySparkException
 
 from queuecore.testing.clock import ManualClock
 from queuecore.testing.waiting import DEADLINE_S
-from workers.spark.waiting import ALONE_S, LOOK_EVERY_S, NoExecutors, is_over, with_executors
+from workers.spark.waiting import ALONE_S, LOOK_EVERY_S, NoExecutors, TookTooLong, is_over, with_executors
+
+IN_TIME_S = 900.0
 
 
 class Query:
@@ -80,9 +82,26 @@ class Job:
 
 def test_a_query_that_nobody_runs_is_cancelled() -> None:
     job = Job()
-    with pytest.raises(NoExecutors), with_executors(job.executors, job.cancel, job.clock, 0.001):
+    with pytest.raises(NoExecutors), with_executors(job.executors, job.cancel, IN_TIME_S, job.clock, 0.001):
         job.wait()
     assert job.looks >= 4
+
+
+def test_one_that_takes_too_long_is_cancelled() -> None:
+    """Where it is between two of its queries, the next one is."""
+    job, cancelled = Job(), []
+
+    def executors() -> int:
+        return job.executors() + 2
+
+    def cancel() -> None:
+        cancelled.append(job.looks)
+        if len(cancelled) == 2:
+            job.cancel()
+
+    with pytest.raises(TookTooLong), with_executors(executors, cancel, IN_TIME_S, job.clock, 0.001):
+        job.wait()
+    assert cancelled == [IN_TIME_S / (ALONE_S / 3)] * 2, "not before"
 
 
 def test_a_query_that_fails_when_there_is_somebody_again_fails_of_something_else() -> None:
@@ -103,7 +122,7 @@ def test_a_query_that_fails_when_there_is_somebody_again_fails_of_something_else
 
     with (
         pytest.raises(PySparkException, match="a disk is full"),
-        with_executors(executors, was_given_up.set, job.clock, 0.001),
+        with_executors(executors, was_given_up.set, IN_TIME_S, job.clock, 0.001),
     ):
         fail()
 
@@ -120,7 +139,7 @@ def test_a_look_that_hangs_is_not_waited_for(caplog: pytest.LogCaptureFixture) -
             job.clock.advance(ALONE_S)
         return job.executors()
 
-    with with_executors(executors, job.cancel, job.clock, 0.001, answer_s=0.01):
+    with with_executors(executors, job.cancel, IN_TIME_S, job.clock, 0.001, answer_s=0.01):
         assert hangs.wait(DEADLINE_S)
     assert "has not said within 0.01 s" in caplog.text
     may_answer.set()
@@ -137,14 +156,17 @@ def test_one_that_somebody_runs_is_left_alone() -> None:
             job.ended.set()
         return 2
 
-    with with_executors(executors, job.cancel, job.clock, 0.001):
+    with with_executors(executors, job.cancel, IN_TIME_S, job.clock, 0.001):
         job.wait()
     assert not job.was_cancelled
 
 
 def test_another_error_stays_what_it_is() -> None:
     job = Job()
-    with pytest.raises(PySparkException, match="mine"), with_executors(lambda: 2, job.cancel, job.clock, 0.001):
+    with (
+        pytest.raises(PySparkException, match="mine"),
+        with_executors(lambda: 2, job.cancel, IN_TIME_S, job.clock, 0.001),
+    ):
         raise PySparkException("mine")
 
 
@@ -155,6 +177,6 @@ def test_when_spark_itself_is_gone_the_query_says_so() -> None:
         job.ended.set()
         raise Py4JError("no JVM")
 
-    with with_executors(executors, job.cancel, job.clock, 0.001):
+    with with_executors(executors, job.cancel, IN_TIME_S, job.clock, 0.001):
         job.wait()
     assert not job.was_cancelled
