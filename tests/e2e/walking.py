@@ -50,6 +50,11 @@ _SCROLLING = """[...document.querySelectorAll(".scroll")].filter((each) => each.
     (each) => each.ariaLabel
 )"""
 
+# Columns that are there for others only.
+_HIDDEN = """[...document.querySelectorAll("th, td")].filter(
+    (each) => each.closest("table").checkVisibility() && !each.checkVisibility()
+).map((each) => each.textContent.trim())"""
+
 _SEND = """([address, fields]) => {
     const form = document.createElement("form")
     Object.assign(form, {method: "post", action: address})
@@ -144,6 +149,8 @@ class Walk:
         for name in page.evaluate(_SCROLLING):
             self._note(f"{path}: {name}, where there is room for all of it")
         self._measure(path, PHONE)
+        for text in page.evaluate(_HIDDEN):
+            self._note(f"{path}: a phone does not show {text!r}")
 
     def _measure(self, path: str, size: dict[str, int]) -> None:
         self.page.set_viewport_size(size)  # type: ignore[arg-type]

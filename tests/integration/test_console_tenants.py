@@ -196,12 +196,12 @@ def test_a_tenants_page_says_how_each_queue_gets_on_that_its_messages_go_through
 def test_usage_compares_tenants(browser, tenant) -> None:
     others, day = create_tenant(SYSTEM, "Foundry"), timezone.now().date()
     TenantUsageDay.objects.create(tenant_id=tenant.pk, day=day, sent=10, sent_bytes=2048, stored_bytes=0)
-    TenantUsageDay.objects.create(tenant_id=others.pk, day=day - timedelta(days=2), sent=90)
+    TenantUsageDay.objects.create(tenant_id=others.pk, day=day - timedelta(days=2), sent=90, sent_bytes=1)
     TenantUsageDay.objects.create(tenant_id=uuid4(), day=day - timedelta(days=40), sent=77_777)
     week = page(browser, "usage")
     assert week.index("Foundry") < week.index("Acme")
     assert "2.0 KiB" in week
-    assert [week.count(f'<td class="num minor">{stored}</td>') for stored in ("0 B", "\N{EN DASH}")] == [1, 1]
+    assert [week.count(f'<td class="num">{stored}</td>') for stored in ("0 B", "\N{EN DASH}")] == [1, 1]
     assert "77,777" not in week
     assert "77,777" in page(browser, "usage", days="90")
     today = page(browser, "usage", days="1")
