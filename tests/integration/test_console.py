@@ -24,11 +24,12 @@ from queueapi.actions.letter_edits import edit_letter
 from queueapi.actions.queues import create_queue
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
-from queueapi.choices import LagStatus, LetterState, OperationState, ProcessState, Role
+from queueapi.choices import LagStatus, LedgerAction, LetterState, OperationState, ProcessState, Role
 from queueapi.models import (
     AuditEntry,
     DeadLetter,
     LagCurrent,
+    LedgerEntry,
     ManagedProcess,
     Operation,
     OperationLogEntry,
@@ -1060,6 +1061,14 @@ def test_the_audit_calls_things_by_their_names(admin_client: Client) -> None:
     page = admin_client.get(reverse("audit")).content.decode()
     assert f'href="{reverse("queue", args=[queue.pk])}"' in page
     assert f'title="{queue.pk}"' in page
+
+
+def test_lists_tell_the_exact_time_to_who_cannot_point_at_its_age(admin_client: Client) -> None:
+    failed_at = make_letter(make_queue()).failed_at
+    decided_at = LedgerEntry.objects.create(actor_name="ada", action=LedgerAction.NOTE).at
+    audited_at = AuditEntry.objects.create(actor_name="ada", action="x", object_type="y", object_id="1").at
+    for name, at in (("dead_letters", failed_at), ("ledger", decided_at), ("audit", audited_at)):
+        assert f"{at:%Y-%m-%d %H:%M:%S} UTC" in text_of(admin_client.get(reverse(name))), name
 
 
 # Speed
