@@ -30,6 +30,8 @@ from queueapi.models import (
     TenantUsageDay,
 )
 from queueapi.runtime import close_provider
+from queuecore.processing.strategies import ProcessingStrategyType
+from queuecore.submit.strategies import SubmitStrategyType
 from tests.alerts import make_alert
 from tests.letters import make_letter
 
@@ -106,6 +108,12 @@ def test_tenants_are_narrowed_down(browser, tenant, small) -> None:
 def test_no_tenants_yet(browser) -> None:
     Tenant.objects.all().delete()
     assert "No tenants yet" in page(browser, "tenants")
+
+
+def test_a_profile_draws_the_strategies_that_it_may_allow(browser, small) -> None:
+    form = page(browser, "change_tenant_profile", small.pk)
+    assert form.count("<figure") == len(SubmitStrategyType) + len(ProcessingStrategyType)
+    assert "this queue" not in form
 
 
 def test_profiles_are_listed_with_how_many_have_them(browser, tenant, small) -> None:
