@@ -7,6 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from console.fields import NumberField
+from console.strategies import Picture, chosen_picture
 from console.templatetags.console import milliseconds_long
 from queueapi.models import Queue, Tenant
 from queueapi.models.tenant_profile import TenantProfile
@@ -59,6 +60,14 @@ class AskedQueueForm(forms.Form):
     @property
     def is_chosen(self) -> bool:
         return bool(self["chosen"].value())
+
+    @property
+    def picture(self) -> Picture | None:
+        """Of its strategies; what is left empty is as in the shared queue."""
+        chosen = (
+            self[name].value() or getattr(self.shared, name) for name in ("submit_strategy", "processing_strategy")
+        )
+        return chosen_picture(*chosen)
 
     @property
     def asked(self) -> dict[str, Any]:

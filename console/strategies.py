@@ -88,12 +88,12 @@ def picture_of(submit: Submit, processing: Processing) -> Picture:
     return Picture(f"{submit} and {processing}", means, attempts(submit, processing))
 
 
-def submit_pictures(current: Submit, processing: Processing) -> list[Picture]:
-    """Each way to submit, with this way to process."""
+def submit_pictures(current: Submit | None, processing: Processing) -> list[Picture]:
+    """Each way to submit, with this way to process; the current one, if any, is marked."""
     return [Picture(one, SUBMIT_MEANS[one], attempts(one, processing), one == current) for one in Submit]
 
 
-def processing_pictures(submit: Submit, current: Processing) -> list[Picture]:
+def processing_pictures(submit: Submit, current: Processing | None) -> list[Picture]:
     return [Picture(one, PROCESSING_MEANS[one], attempts(submit, one), one == current) for one in Processing]
 
 

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from django import forms
 
+from console.strategies import Picture, processing_pictures, submit_pictures
 from queueapi.actions.tenant_profiles import PROFILE_FIELDS
 from queueapi.actions.tenant_states import LONGEST_REASON
 from queueapi.actions.tenants import TENANT_FIELDS
@@ -75,6 +76,13 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]  # as above
 
     def quotas(self) -> list[forms.BoundField]:
         return [self[name] for name in QUOTAS]
+
+    def submit_pictures(self) -> list[Picture]:
+        """What each does, where what fails is given up."""
+        return submit_pictures(None, ProcessingStrategyType.SKIP_ALL_FAILURES)
+
+    def processing_pictures(self) -> list[Picture]:
+        return processing_pictures(SubmitStrategyType.BURST, None)
 
     def limits(self) -> list[forms.BoundField]:
         names = ("max_queues", "max_partitions_per_queue", "min_retention_ms", "max_retention_ms", "label")

@@ -1,5 +1,7 @@
 """Every address of this server."""
 
+from typing import Final
+
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, include, path
 
@@ -45,14 +47,18 @@ from console.views import (
     usage,
     users,
 )
-from queueapi.access.table import OPERATE, WRITE, Resource
+from queueapi.access.table import OPERATE, READ, WRITE, Resource
 from queueapi.rest.health import health
 from queueapi.rest.metrics import MetricsView
+
+# Of each page by its name: what whoever sees it must be allowed, and what whoever changes anything there.
+NEEDS: Final[dict[str, tuple[Need, Need]]] = {}
 
 
 def page(route: str, view: View, name: str, resource: Resource, changes: Need | None = None) -> URLPattern:
     """A page of the console: whoever adds one cannot forget who may see it, and change anything there. What a tenant's
     people see of it, `OWN` says."""
+    NEEDS[name] = (READ, resource), changes or (OPERATE, resource)
     return path(route, guarded(view, resource, changes, OWN.get(name)), name=name)
 
 

@@ -89,9 +89,12 @@ def _change(request: HttpRequest, queue: Queue, form: QueueForm, seen: Seen) -> 
 
 @require_safe
 def explain(request: HttpRequest) -> HttpResponse:
-    """The part of the form that follows what is chosen in it."""
-    submit, processing = (request.GET.get(f"{name}_strategy", "") for name in ("submit", "processing"))
-    return render(request, "queues/strategies.html", {"picture": chosen_picture(submit, processing)})
+    """The part of a form that follows what is chosen in it. `prefix` says of which of its queues, where it has several;
+    what is left open there is as the address says."""
+    told, prefix = request.GET, request.GET.get("prefix", "")
+    names = ("submit_strategy", "processing_strategy")
+    chosen = (told.get(f"{prefix}-{name}") or told.get(name, "") for name in names)
+    return render(request, "queues/strategies.html", {"picture": chosen_picture(*chosen)})
 
 
 @require_safe

@@ -10,6 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from console.own_pages import OWN
+from console.urls import NEEDS
+from queueapi.access.table import allows
+from queueapi.choices import Role
 from queuecore.testing.waiting import wait_until
 from queuecore.topics import SYSTEM_TENANT
 from tests.e2e.browser import sign_in
@@ -19,6 +22,8 @@ from tests.system import RunningSystem
 
 PASSWORD = "correct horse battery"
 FIRES_S = 60
+# Of what comes after the page, on a machine that has other things to do.
+PATIENCE_MS = 30_000
 # All that comes over the wire, compressed as it is there.
 FIRST_BYTES = 500_000
 
@@ -59,14 +64,53 @@ def own_tenant(system: RunningSystem) -> str:
     return next(str(one["id"]) for one in system.get_all("tenants") if one["id"] != str(SYSTEM_TENANT))
 
 
+def furnish_decisions(system: RunningSystem, tenant: str) -> dict[str, str]:
+    """A queue of the tenant's own, paused, with three letters: what each decision can be tried on."""
+    name = f"Decided-{uuid4().hex[:8]}"
+    told = {"name": name, "topic": name.lower(), "handler": "demo.core", "tenant": tenant}
+    queue = system.request("POST", "queues", told)["id"]
+    for _ in range(3):
+        publish_unreadable(system, queue, tenant)
+    # Its first letter may be there before its third message is handled.
+    wait_until(lambda: len(system.get_all(f"dead-letters?queue={queue}")) == 3, FIRES_S)
+    opened, discarded, sent = (str(one["id"]) for one in system.get_all(f"dead-letters?queue={queue}"))
+    system.request("POST", f"queues/{queue}/pause", {"reason": "a test"})
+    system.request("POST", "dead-letters/discard", {"letters": [discarded], "reason": "a test"})
+    # What is sent again waits in the queue: once nobody reads it.
+    wait_until(
+        lambda: {one["state"] for one in system.request("GET", f"queues/{queue}/consumers")} == {"paused"}, FIRES_S
+    )
+    operation = system.request("POST", "replays", {"letters": [sent]})["operation"]
+    wait_until(lambda: system.request("GET", f"operations/{operation}")["state"] == "succeeded", FIRES_S)
+    return {"open": opened, "discarded": discarded, "sent": sent, "queue": queue}
+
+
+def publish_unreadable(system: RunningSystem, queue: str, tenant: str) -> None:
+    """A message that is a dead letter at once."""
+    message = {"tenant": tenant, "entity": str(uuid4()), "payload_base64": "/w=="}
+    system.request("POST", f"queues/{queue}/messages", message)
+
+
+def look_at_decisions(walk: Walk, decided: dict[str, str]) -> None:
+    """Pages that come of a form on the list of letters: what would be done to those that were chosen."""
+    for name in ("replay_letters", "discard_letters"):
+        look_at_plan(walk, name, letter=decided["open"])
+    look_at_plan(walk, "restore_letters", letter=decided["discarded"])
+    look_at_plan(walk, "release_letters", letter=decided["sent"])
+
+
 def look_at_plans(walk: Walk, system: RunningSystem) -> None:
-    """Pages that come of a form on a list: what would be done to what was chosen."""
-    letter = system.request("GET", "dead-letters?state=open")["results"][0]["id"]
-    queue = system.get_all("queues")[0]["id"]
-    for name in ("replay_letters", "discard_letters", "restore_letters", "release_letters"):
-        walk.look_at_answer(name, letter=letter)
-    for name in ("pause_queues", "resume_queues"):
-        walk.look_at_answer(name, queue=queue)
+    """As well as those that come of the list of queues."""
+    decided = furnish_decisions(system, own_tenant(system))
+    look_at_decisions(walk, decided)
+    look_at_plan(walk, "resume_queues", queue=decided["queue"])
+    system.request("POST", f"queues/{decided['queue']}/resume")
+    look_at_plan(walk, "pause_queues", queue=decided["queue"])
+
+
+def look_at_plan(walk: Walk, name: str, **chosen: str) -> None:
+    walk.look_at_answer(name, **chosen)
+    expect(walk.page.locator("#plan-title")).to_be_visible()
 
 
 def furnish_tenant(system: RunningSystem, tenant: str) -> list[str]:
@@ -75,9 +119,7 @@ def furnish_tenant(system: RunningSystem, tenant: str) -> list[str]:
     queue = system.request("POST", "queues", {"name": name, "topic": name, "handler": "demo.core", "tenant": tenant})
     rule = {"name": name, "metric": "open_letters", "queue": queue["id"], "threshold": 0, "for_s": 0}
     system.request("POST", "alert-rules", rule)
-    # Nobody can read it: it is a dead letter at once.
-    message = {"tenant": tenant, "entity": str(uuid4()), "payload_base64": "/w=="}
-    system.request("POST", f"queues/{queue['id']}/messages", message)
+    publish_unreadable(system, queue["id"], tenant)
     asked = {"tenant": tenant, "queues": [{"name": "Main", "partitions": 2}], "reason": "a test"}
     isolation = system.request("POST", "isolation-requests", asked)["id"]
     token = {"name": f"Token {name}", "scopes": ["queues:read"], "role": "tenant_viewer", "tenant": tenant}
@@ -92,6 +134,17 @@ def furnish_tenant(system: RunningSystem, tenant: str) -> list[str]:
     ]
 
 
+def closed_to(role: Role) -> set[str]:
+    """What the table of access, and of a tenant's people the list of what is for them, keeps from that role."""
+    is_tenants = role in (Role.TENANT_ADMIN, Role.TENANT_VIEWER)
+    return {name for name, (read, _) in NEEDS.items() if not allows(role, *read) or (is_tenants and name not in OWN)}
+
+
+def offered_to(role: Role) -> set[str]:
+    """Where they may do something: other pages may have no link for them, but a button that says why not."""
+    return {name for name, (_, change) in NEEDS.items() if allows(role, *change)} - closed_to(role)
+
+
 def signed_in(browser: Browser, system: RunningSystem, name: str, password: str) -> Page:
     page = browser.new_context(base_url=system.url).new_page()
     sign_in(page, password, name)
@@ -104,6 +157,33 @@ def test_pages_that_most_people_look_at(browser: Browser, demo: RunningSystem) -
     queue = demo.get_all("queues")[0]["id"]
     for path in ("/", "/queues/", f"/queues/{queue}/", f"/queues/{queue}/change/", "/dead-letters/", "/search/?q=main"):
         walk.look_at(path)
+    page.context.close()
+    assert not walk.complaints, "\n".join(walk.complaints)
+
+
+def test_what_keys_open(browser: Browser, demo: RunningSystem) -> None:
+    page = signed_in(browser, demo, "admin", demo.password)
+    walk = Walk(page, demo.url)
+    page.keyboard.press("/")
+    page.keyboard.type("main")
+    expect(page.locator("#search-results [data-hit]").first).to_be_visible(timeout=PATIENCE_MS)
+    walk.look_at_opened("search")
+    page.reload()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    walk.look_at_opened("keys")
+    page.context.close()
+    assert not walk.complaints, "\n".join(walk.complaints)
+
+
+@pytest.mark.full
+def test_pages_that_most_people_look_at_on_a_phone(browser: Browser, demo: RunningSystem) -> None:
+    page = signed_in(browser, demo, "admin", demo.password)
+    walk = Walk(page, demo.url)
+    queue, letter = (demo.request("GET", rows)["results"][0]["id"] for rows in ("queues", "dead-letters"))
+    lists = ("/", "/queues/", "/dead-letters/?state=open", "/pending-requests/", "/services/", "/alerts/", "/audit/")
+    for path in (*lists, f"/queues/{queue}/", f"/queues/{queue}/groups/", f"/dead-letters/{letter}/"):
+        walk.look_at_on_a_phone(path)
     page.context.close()
     assert not walk.complaints, "\n".join(walk.complaints)
 
@@ -124,21 +204,31 @@ def test_administrators_pages(browser: Browser, demo: RunningSystem) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("role", ["operator", "auditor"])
-def test_pages_of_those_who_may_not_all(browser: Browser, demo: RunningSystem, role: str) -> None:
+@pytest.mark.parametrize("role", [Role.OPERATOR, Role.AUDITOR])
+def test_pages_of_those_who_may_not_all(browser: Browser, demo: RunningSystem, role: Role) -> None:
     """What they may not do is told by what cannot be pressed, which is to be read as well."""
+    firsts = furnish(demo)
     person = {"name": f"{role}-{uuid4().hex[:8]}", "password": PASSWORD, "role": role}
     demo.request("POST", "users", person)
     page = signed_in(browser, demo, person["name"], PASSWORD)
-    walk = Walk(page, demo.url).all_pages("/")
+    walk = Walk(page, demo.url).all_pages(*firsts, "/")
+    if role == Role.OPERATOR:
+        look_at_plans(walk, demo)
+    refused, unreached = walk.refused(), walk.unreached(offered_to(role))
+    # What does not open says why, which is to be read as well.
+    for path in walk.closed.values():
+        walk.look_at(path)
     page.context.close()
     assert not walk.complaints, "\n".join(walk.complaints)
+    assert refused == closed_to(role)
+    assert walk.closed.keys() <= refused
+    assert not unreached, f"no link leads the {role} to {unreached}"
     assert {"overview", "queue", "dead_letter", "rebalance"} <= walk.seen.keys()
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("role", ["tenant_admin", "tenant_viewer"])
-def test_pages_of_tenants_people_and_of_strangers(browser: Browser, demo: RunningSystem, role: str) -> None:
+@pytest.mark.parametrize("role", [Role.TENANT_ADMIN, Role.TENANT_VIEWER])
+def test_pages_of_tenants_people_and_of_strangers(browser: Browser, demo: RunningSystem, role: Role) -> None:
     tenant = demo.request("POST", "tenants", {"name": f"Tenant {uuid4().hex[:8]}"})["id"]
     firsts = furnish_tenant(demo, tenant)
     person = {"name": f"{role}-{uuid4().hex[:8]}", "password": PASSWORD, "role": role, "tenant": tenant}
@@ -147,23 +237,23 @@ def test_pages_of_tenants_people_and_of_strangers(browser: Browser, demo: Runnin
     walk = Walk(page, demo.url)
     walk.look_at("/login/")
     sign_in(page, PASSWORD, person["name"])
-    letter = firsts[1].split("/")[2]
-    if role == "tenant_admin":
+    if role == Role.TENANT_ADMIN:
         page.goto(firsts[1])
         page.get_by_role("button", name="Replay…").click()
         page.get_by_role("button", name="Replay 1 letter").click()
         expect(page).to_have_url(re.compile("/operations/"))
-        for name in ("replay_letters", "discard_letters", "restore_letters", "release_letters"):
-            walk.look_at_answer(name, letter=letter)
+        look_at_decisions(walk, furnish_decisions(demo, tenant))
     walk.all_pages(*firsts, f"/tenants/{tenant}/isolate/", "/")
-    unreached = walk.unreached(OWN)
+    refused, unreached = walk.refused(), walk.unreached(offered_to(role))
     # What does not open says why, which is to be read as well.
     for path in walk.closed.values():
         walk.look_at(path)
     page.context.close()
     assert not walk.complaints, "\n".join(walk.complaints)
-    if role == "tenant_admin":
-        assert not unreached, f"no link leads a tenant's administrator to {unreached}"
+    assert refused == closed_to(role)
+    assert walk.closed.keys() <= refused
+    assert not unreached, f"no link leads a {role} to {unreached}"
+    assert {"overview", "queue", "dead_letter", "alert", "isolation_request"} <= walk.seen.keys()
 
 
 def test_the_first_load_and_those_after_it_are_small(browser: Browser, demo: RunningSystem) -> None:

@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.browser import Tenants
 
 SECONDS = 1000
+PATIENCE_MS = 30 * SECONDS
 CARRIED_OUT_MS = 120 * SECONDS
 PAGES = (
     "/",
@@ -43,6 +44,15 @@ def test_a_tenant_asks_an_administrator_approves_and_both_see_it_active(page: Pa
         expect(each.get_by_test_id("request-state")).to_have_text("Active", timeout=CARRIED_OUT_MS)
     own.get_by_role("link", name="Main").click()
     expect(own.get_by_text("of your own")).to_be_visible()
+
+
+def test_the_picture_follows_the_strategy_that_is_asked_for(tenants: Tenants) -> None:
+    tenants.page.goto(f"/tenants/{tenants.id}/isolate/")
+    tenants.page.get_by_role("checkbox", name=re.compile("^Main")).check()
+    main = tenants.page.locator("[data-queue=Main]")
+    expect(main.get_by_role("figure")).to_contain_text("BURST and")
+    main.get_by_label("Submit strategy").select_option("BATCH")
+    expect(main.get_by_role("figure")).to_contain_text("BATCH and", timeout=PATIENCE_MS)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,6 +1,7 @@
 """Somebody about to press something: live parts put nothing else under the pointer, and the keys keep their place."""
 
 import re
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -158,6 +159,16 @@ def test_keys_stay_where_they_are(page: Page) -> None:
     expect(heading).to_be_focused()
 
 
+def test_every_key_leads_to_its_page(page: Page) -> None:
+    page.goto("/audit/")
+    keys = page.locator("[data-go]").evaluate_all("(links) => links.map((each) => [each.dataset.go, each.pathname])")
+    assert len(keys) > 10
+    for key, address in keys:
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        page.wait_for_url(lambda url, address=address: urlsplit(url).path == address)
+
+
 def test_the_keys_are_listed(page: Page) -> None:
     link = page.get_by_role("link", name="Queues", exact=True)
     link.focus()
@@ -169,3 +180,20 @@ def test_the_keys_are_listed(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(sheet).to_be_hidden()
     expect(link).to_be_focused()
+
+
+def test_a_theme_is_chosen_and_kept(page: Page) -> None:
+    page.goto("/queues/")
+    frame, button = page.locator("html"), page.get_by_role("button", name=re.compile("^Theme"))
+    ground = {}
+    for theme in ("light", "dark"):
+        button.click()
+        page.reload()
+        expect(frame).to_have_attribute("data-theme", theme)
+        expect(button).to_have_text(f"Theme: {theme}")
+        ground[theme] = frame.evaluate("(each) => getComputedStyle(each).backgroundColor")
+    assert ground["light"] != ground["dark"]
+    button.click()
+    page.reload()
+    expect(frame).not_to_have_attribute("data-theme", re.compile(""))
+    expect(button).to_have_text("Theme: auto")

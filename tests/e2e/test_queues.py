@@ -121,6 +121,16 @@ def test_messages_are_found_and_groups_are_not_set_under_their_readers(page: Pag
     expect(page.get_by_text(re.compile("members that read these partitions"))).to_be_visible()
 
 
+def test_a_phone_shows_all_columns_and_of_which_queue_they_are(page: Page) -> None:
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.goto("/queues/")
+    last = page.get_by_role("columnheader", name="As of")
+    expect(last).not_to_be_in_viewport()
+    last.scroll_into_view_if_needed()
+    expect(last).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("link", name="Core", exact=True)).to_be_in_viewport(ratio=1)
+
+
 def test_pages_of_queues_fit_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 800})
     page.goto("/queues/")

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from axe_playwright_python.sync_playwright import Axe
 from django.urls import Resolver404, URLPattern, resolve, reverse
-from playwright.sync_api import ConsoleMessage, Page, Request
+from playwright.sync_api import ConsoleMessage, Page, Request, Response
 
 from console.urls import urlpatterns
 
@@ -40,6 +40,8 @@ LEADING_BACK: Final = frozenset((
     "resume_operation", "resume_queue", "resume_tenant", "retry_isolation", "silence_alert", "switch_alert_rule",
     "test_alert_channel", "withdraw_isolation",
 ))  # fmt: skip
+# What the browser's console says of an answer; the answer itself is looked at.
+_STATUS: Final = "the server responded with a status of"
 _NOBODY: dict[str, Any] = {"UUIDConverter": UUID(int=0), "IntConverter": 0, "StringConverter": "none"}
 _LINKS = """[...document.querySelectorAll("a[href], [hx-get]")].map(
     (each) => each.getAttribute("href") ?? each.getAttribute("hx-get")
@@ -49,6 +51,11 @@ _LINKS = """[...document.querySelectorAll("a[href], [hx-get]")].map(
 _SCROLLING = """[...document.querySelectorAll(".scroll")].filter((each) => each.scrollWidth > each.clientWidth).map(
     (each) => each.ariaLabel
 )"""
+
+# Columns that are there for others only.
+_HIDDEN = """[...document.querySelectorAll("th, td")].filter(
+    (each) => each.closest("table").checkVisibility() && !each.checkVisibility()
+).map((each) => each.textContent.trim())"""
 
 _SEND = """([address, fields]) => {
     const form = document.createElement("form")
@@ -87,6 +94,7 @@ class Walk:
         self.page.on("console", self._listen)
         self.page.on("pageerror", lambda error: self._note(str(error)))
         self.page.on("request", self._check_host)
+        self.page.on("response", self._check_status)
 
     def all_pages(self, *firsts: str) -> "Walk":
         waiting = [*firsts]
@@ -119,6 +127,15 @@ class Walk:
         self.weigh(path)
         self._look(path)
 
+    def look_at_on_a_phone(self, path: str) -> None:
+        self.page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+        self.weigh(path)
+        self._judge(path, "phone", RULES)
+
+    def look_at_opened(self, what: str) -> None:
+        """The page as it is now."""
+        self._judge(self.page.url, what, RULES)
+
     def look_at_answer(self, name: str, **fields: str) -> None:
         """The page that comes of a form, likewise."""
         self._prepare()
@@ -144,6 +161,8 @@ class Walk:
         for name in page.evaluate(_SCROLLING):
             self._note(f"{path}: {name}, where there is room for all of it")
         self._measure(path, PHONE)
+        for text in page.evaluate(_HIDDEN):
+            self._note(f"{path}: a phone does not show {text!r}")
 
     def _measure(self, path: str, size: dict[str, int]) -> None:
         self.page.set_viewport_size(size)  # type: ignore[arg-type]
@@ -169,10 +188,18 @@ class Walk:
         left = sorted(expected - self.seen.keys() - self.parts)
         return [name for name in left if name not in LEADING_BACK or self._has_page(name)]
 
+    def refused(self) -> set[str]:
+        """All that whoever looks may not see, whether a link leads there or not."""
+        return {name for name in page_names() if self._status_of_nobodys(name) == 403}
+
     def _has_page(self, name: str) -> bool:
+        return self._status_of_nobodys(name) != 405
+
+    def _status_of_nobodys(self, name: str) -> int:
+        """What this address answers of something that is not there."""
         [pattern] = (one for one in urlpatterns if isinstance(one, URLPattern) and one.name == name)
         given = {key: _NOBODY[type(kind).__name__] for key, kind in pattern.pattern.converters.items()}
-        return self.page.request.get(reverse(name, kwargs=given)).status != 405
+        return self.page.request.get(reverse(name, kwargs=given)).status
 
     def _judge(self, path: str, scheme: str, rules: dict[str, Any]) -> None:
         found = Axe().run(self.page, options=rules)
@@ -184,14 +211,20 @@ class Walk:
         self._received += int(finished["encodedDataLength"])
 
     def _listen(self, message: ConsoleMessage) -> None:
-        """What is closed is told by `closed`, not by the browser."""
-        if message.type == "error" and "a status of 403" not in message.text:
+        if message.type == "error" and _STATUS not in message.text:
             self._note(f"{self.page.url}: {message.text}")
 
     def _check_host(self, request: Request) -> None:
         if not request.url.startswith((self.origin, "data:", "blob:")):
             self._note(f"{self.page.url} asks another host: {request.url}")
-        elif request.resource_type in ("xhr", "fetch") and (name := _name_of(urlsplit(request.url).path)):
+
+    def _check_status(self, response: Response) -> None:
+        """Nothing is refused but a page that `closed` tells of; a part of a page is there once it was answered."""
+        name = _name_of(urlsplit(response.url).path)
+        is_page = response.request.is_navigation_request()
+        if response.status >= 400 and not (is_page and response.status == 403 and name in self.closed):
+            self._note(f"{self.page.url}: {response.request.method} {response.url} answers {response.status}")
+        elif response.ok and name and response.request.resource_type in ("xhr", "fetch"):
             self.parts.add(name)
 
     def _note(self, complaint: str) -> None:

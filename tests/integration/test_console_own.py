@@ -1,7 +1,8 @@
 """What a tenant's people see in the console: their own, and nothing of others."""
 
 import base64
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -255,6 +256,12 @@ def test_a_letter_is_looked_at_noted_and_decided_on(world) -> None:
     viewers = browser_of(world, "ned")
     assert "which may not operate dead letters" in seen(viewers, "dead_letter", letter.pk)
     assert viewers.post(reverse("replay_letters"), {"letter": str(letter.pk)}).status_code == 403
+
+
+def test_their_letters_tell_the_exact_time_to_who_cannot_point_at_its_age(world) -> None:
+    DeadLetter.objects.update(failed_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    shown = re.sub(r"<[^>]+>", " ", seen(browser(world), "dead_letters"))
+    assert "2026-01-02 03:04:05 UTC" in shown
 
 
 def test_a_letter_names_no_service_of_the_system(world) -> None:

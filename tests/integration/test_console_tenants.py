@@ -30,6 +30,8 @@ from queueapi.models import (
     TenantUsageDay,
 )
 from queueapi.runtime import close_provider
+from queuecore.processing.strategies import ProcessingStrategyType
+from queuecore.submit.strategies import SubmitStrategyType
 from tests.alerts import make_alert
 from tests.letters import make_letter
 
@@ -106,6 +108,12 @@ def test_tenants_are_narrowed_down(browser, tenant, small) -> None:
 def test_no_tenants_yet(browser) -> None:
     Tenant.objects.all().delete()
     assert "No tenants yet" in page(browser, "tenants")
+
+
+def test_a_profile_draws_the_strategies_that_it_may_allow(browser, small) -> None:
+    form = page(browser, "change_tenant_profile", small.pk)
+    assert form.count("<figure") == len(SubmitStrategyType) + len(ProcessingStrategyType)
+    assert "this queue" not in form
 
 
 def test_profiles_are_listed_with_how_many_have_them(browser, tenant, small) -> None:
@@ -196,12 +204,12 @@ def test_a_tenants_page_says_how_each_queue_gets_on_that_its_messages_go_through
 def test_usage_compares_tenants(browser, tenant) -> None:
     others, day = create_tenant(SYSTEM, "Foundry"), timezone.now().date()
     TenantUsageDay.objects.create(tenant_id=tenant.pk, day=day, sent=10, sent_bytes=2048, stored_bytes=0)
-    TenantUsageDay.objects.create(tenant_id=others.pk, day=day - timedelta(days=2), sent=90)
+    TenantUsageDay.objects.create(tenant_id=others.pk, day=day - timedelta(days=2), sent=90, sent_bytes=1)
     TenantUsageDay.objects.create(tenant_id=uuid4(), day=day - timedelta(days=40), sent=77_777)
     week = page(browser, "usage")
     assert week.index("Foundry") < week.index("Acme")
     assert "2.0 KiB" in week
-    assert [week.count(f'<td class="num minor">{stored}</td>') for stored in ("0 B", "\N{EN DASH}")] == [1, 1]
+    assert [week.count(f'<td class="num">{stored}</td>') for stored in ("0 B", "\N{EN DASH}")] == [1, 1]
     assert "77,777" not in week
     assert "77,777" in page(browser, "usage", days="90")
     today = page(browser, "usage", days="1")
