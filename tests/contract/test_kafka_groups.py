@@ -85,6 +85,24 @@ class TestGroups(KafkaKit):
         with pytest.raises(UnknownTopic):
             consumer.poll(POLL_MS)
 
+    def test_a_topic_that_the_library_left_out_is_read(
+        self, provider: Provider, queue: list[TopicPartitionInfo], group: str, consumers: Subscribe
+    ) -> None:
+        """Without a broker to ask just when it is told of another topic, it joins without that: seldom enough that it
+        is done here in its place."""
+        heard, [stays, left_out, _] = Heard(), queue
+        consumer = consumers(provider, group, [stays, left_out], listener=heard)
+        assert isinstance(consumer, KafkaConsumer)
+        hold({consumer: {stays.place, left_out.place}.__eq__})
+        member = consumer._membership
+        assert member is not None
+        given, missed = member._assignment, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        member._client.subscribe([stays.full_topic_name], on_assign=given.assigned, on_revoke=given.revoked)
+        hold({consumer: {stays.place}.__eq__})
+        member._receive([Message(topic=left_out.full_topic_name, error=missed)])
+        hold({consumer: {stays.place, left_out.place}.__eq__})
+        assert (heard.given_up, heard.gone) == ({left_out.place}, set())
+
     def test_a_member_that_nobody_displaced_joins_again(
         self,
         provider: Provider,

@@ -15,11 +15,24 @@ class Following:
         self._assignment = assignment
         self._incremental = incremental
         self._topics: frozenset[str] = frozenset()
+        # Whether the library may have left one of them out.
+        self._is_doubtful = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether `catch_up` has something to do."""
+        return self._is_doubtful or self._assignment.is_behind
+
+    def doubt(self, topic: str) -> None:
+        """The library misses a topic that there is. Where it knew no broker to ask when it was told of it, it joined
+        without, and would ask again in five minutes (librdkafka 2.16): told once more, it joins with it."""
+        self._is_doubtful = self._is_doubtful or topic in self._topics
 
     def join(self, topics: Iterable[str]) -> None:
         """Or, when it is a member: have the group give these topics from now on. With an incremental strategy what it
         has of them stays, otherwise all is revoked and given anew."""
         self._topics = frozenset(topics)
+        self._is_doubtful = False
         given = self._assignment
         self._client.subscribe(
             sorted(self._topics), on_assign=given.assigned, on_revoke=given.revoked, on_lost=given.lost
@@ -29,7 +42,7 @@ class Following:
         """First give up what is wanted no longer, while the group still takes commits of it; then the topics; then have
         what the group has given already."""
         self._assignment.put_aside(self._client)
-        if not self._has_topics():
+        if self._is_doubtful or not self._has_topics():
             self._change_topics()
         if not self._needs_rebalance():
             self._assignment.take_up(self._client, seek)

@@ -118,7 +118,7 @@ class Membership:
             return []
         self._require_place()
         self._tell_lost()
-        if self._assignment.is_behind:
+        if self._following.is_behind:
             self._follow()
         intake, paused = self._intake, self._assignment.paused
         if not intake.ready(paused) and (first := self._client.poll(duration_ms / 1000)) is not None:
@@ -244,6 +244,7 @@ class Membership:
         if told.error is not None or (partition is not None and partition >= len(told.partitions)):
             return told.error or error
         logger.debug("group %s: %s; but the brokers have it", self._group, error.str())
+        self._following.doubt(topic)
         return None
 
     def _explain(self, error: KafkaError, doing: str) -> QueueError:
