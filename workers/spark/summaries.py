@@ -30,6 +30,7 @@ from workers.spark.sinks import (
 )
 from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
 from workers.spark.transforms.lag import LagFiles, current_lag, lag, lag_history
+from workers.spark.transforms.minutes import together
 from workers.spark.transforms.options import Extent, LagOptions
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
@@ -96,11 +97,16 @@ def _lag(frames: Frames, installation: Config) -> DataFrame:
 
 
 def _request_current(frames: Frames, _: Config) -> DataFrame:
-    return request_current(frames.batch(REQUEST_SAMPLES), frames.window(REQUEST_SAMPLES))
+    return request_current(_requests(frames))
 
 
 def _request_minutes(frames: Frames, _: Config) -> DataFrame:
-    return request_minutes(frames.batch(REQUEST_SAMPLES), frames.window(REQUEST_SAMPLES))
+    return request_minutes(_requests(frames))
+
+
+def _requests(frames: Frames) -> DataFrame:
+    """To tell each from all others takes longer than what is made of them."""
+    return frames.kept("requests", lambda: together(frames.batch(REQUEST_SAMPLES), frames.window(REQUEST_SAMPLES)))
 
 
 def _processing_minutes(frames: Frames, _: Config) -> DataFrame:

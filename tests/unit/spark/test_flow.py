@@ -10,7 +10,6 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from queueapi.models import (
     DeadLetterTrend,
@@ -49,8 +48,9 @@ from workers.spark.schemas import CONSUMED_SAMPLES, KINDS, SENT_SAMPLES, Kind
 from workers.spark.summaries import named_letter_topics
 from workers.spark.transforms import heat, processing, usage
 from workers.spark.transforms import samples as samples_of
-from workers.spark.transforms.buckets import percentile, percentile_of
+from workers.spark.transforms.buckets import percentile_of, with_percentiles
 from workers.spark.transforms.heat import HeatOptions, heat_counts, partition_heat, queue_skew
+from workers.spark.transforms.minutes import together
 from workers.spark.transforms.processing import letter_trend, processing_minutes
 from workers.spark.transforms.requests import request_current, request_minutes
 from workers.spark.transforms.samples import SampleFiles, read_once
@@ -70,9 +70,7 @@ def test_percentiles(spark: SparkSession) -> None:
     bounds = (10.0, 20.0, 50.0)
     counts = [[0, 100, 0, 0], [50, 0, 50, 0], [0, 0, 0, 7], [0, 0, 0, 0], [99, 0, 0, 1]]
     counted = spark.createDataFrame(pa.table({"buckets": counts}))
-    found = counted.select(
-        *(percentile(f.col("buckets"), bounds, percent).alias(f"p{percent}") for percent in (50, 95, 99))
-    )
+    found = with_percentiles(counted, "buckets", bounds, "p{}").drop("buckets")
     assert [tuple(row.values()) for row in rows(found)] == [
         pytest.approx((15.0, 19.5, 19.9)),
         pytest.approx((10.0, 47.0, 49.4)),
@@ -93,7 +91,7 @@ class TestRequests:
         other = requests(100, sent=1, service_id="web-2")
         silent = requests(0, sent=1, service_id="web-3")
         window = frame(spark, REQUESTS, [long_ago, before, silent])
-        found = rows(request_current(frame(spark, REQUESTS, [newest, newest, other]), window))
+        found = rows(request_current(together(frame(spark, REQUESTS, [newest, newest, other]), window)))
         assert {row["service_id"] for row in found} == {"web-1", "web-2"}
         row = next(one for one in found if one["service_id"] == "web-1")
         assert set(row) == columns(RequestCurrent)
@@ -113,7 +111,7 @@ class TestRequests:
             requests(10, pending=3, age_buckets=None, service_id="web-3"),
             requests(10, pending=3, lag_bounds_ms=[1], age_buckets=[2, 1], service_id="web-4"),
         ]
-        found = rows(request_current(frame(spark, REQUESTS, batch), frame(spark, REQUESTS, [])))
+        found = rows(request_current(together(frame(spark, REQUESTS, batch), frame(spark, REQUESTS, []))))
         told = {row["service_id"]: row["age_buckets"] for row in found}
         assert told == {"web-1": ages, "web-2": [], "web-3": [], "web-4": []}
 
@@ -124,7 +122,7 @@ class TestRequests:
             requests(20, sent=2, pending=5, timed_out=50),
             requests(70, sent=4, lag_bounds_ms=[1], lag_buckets=[5, 5]),
         ]
-        made = request_minutes(frame(spark, REQUESTS, batch), frame(spark, REQUESTS, window))
+        made = request_minutes(together(frame(spark, REQUESTS, batch), frame(spark, REQUESTS, window)))
         found = sorted(rows(made), key=lambda one: one["at"])
         assert set(found[0]) == columns(RequestStats)
         assert [(row["at"], row["sent"], row["pending"]) for row in found] == [(START, 3, 70), (at(60), 4, 0)]

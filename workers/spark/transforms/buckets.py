@@ -3,13 +3,13 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from operator import add
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 PERCENTILES: Final = (50, 95, 99)
+_COUNTED: Final = "counted_up_to"
 
 
 def summed(buckets: str, bounds: str, expected: Sequence[float]) -> Column:
@@ -29,18 +29,31 @@ def added(buckets: Iterable[Column]) -> Column:
     return f.array(*(f.coalesce(f.sum(one), f.lit(0).cast("long")) for one in buckets))
 
 
-def percentile(buckets: Column, bounds: Sequence[float], percent: float) -> Column:
+def with_percentiles(rows: DataFrame, buckets: str, bounds: Sequence[float], name: str) -> DataFrame:
     """Below what so many percent were: within a bucket, they are taken to lie evenly. The last bound where it is beyond
     that, as nobody knows how far; null where nothing was counted."""
-    counted_up_to = f.transform(
-        f.sequence(f.lit(1), f.lit(len(bounds) + 1)),
-        lambda number: f.aggregate(f.slice(buckets, f.lit(1), number), f.lit(0).cast("long"), add),
+    counted = rows.withColumn(_COUNTED, _counted_up_to(buckets))
+    told = {name.format(one): _percentile(buckets, bounds, one) for one in PERCENTILES}
+    return counted.withColumns(told).drop(_COUNTED)
+
+
+def _counted_up_to(buckets: str) -> Column:
+    """How many are in the first bucket, the first two, and so on; before these nothing. Summed up once for all
+    percentiles: each step in an array takes Java as long as much of the rest."""
+    return f.aggregate(
+        f.col(buckets),
+        f.array(f.lit(0).cast("long")),
+        lambda counted, count: f.concat(counted, f.array(f.element_at(counted, -1) + count)),
     )
-    wanted = f.element_at(counted_up_to, -1) * f.lit(percent / 100)
-    index = f.size(f.filter(counted_up_to, lambda count: count < wanted))
-    before = f.coalesce(f.get(counted_up_to, index - 1), f.lit(0))
+
+
+def _percentile(buckets: str, bounds: Sequence[float], percent: float) -> Column:
+    counted = f.col(_COUNTED)
+    wanted = f.element_at(counted, -1) * f.lit(percent / 100)
+    # Of those with so many or more the first is in question, and what is counted before it is smaller.
+    index = f.size(f.filter(counted, lambda count: count < wanted)) - 1
     low, high = f.get(_array([0.0, *bounds]), index), f.get(_array(bounds), index)
-    inside = low + (high - low) * (wanted - before) / f.get(buckets, index)
+    inside = low + (high - low) * (wanted - f.get(counted, index)) / f.get(f.col(buckets), index)
     return f.when(wanted > 0, f.coalesce(inside, f.lit(float(bounds[-1]))))
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from queuecore.metrics import PROCESSING_BOUNDS_MS
 from workers.spark.schemas import CONSUMED_SAMPLES
 from workers.spark.transforms.arrow import map_parts
-from workers.spark.transforms.buckets import PERCENTILES, added, percentile
+from workers.spark.transforms.buckets import added, with_percentiles
 from workers.spark.transforms.minutes import touched
 from workers.spark.transforms.samples import (
     AT,
@@ -62,10 +62,7 @@ def processing_minutes(parts: DataFrame, consumed: SampleFiles) -> DataFrame:
         *(f.sum(name).alias(name) for name in COUNTS),
         added(map(f.col, _BUCKETS)).alias("buckets"),
     )
-    buckets = f.col("buckets")
-    return touched(minutes).withColumns(
-        {f"p{one}_ms": percentile(buckets, PROCESSING_BOUNDS_MS, one) for one in PERCENTILES}
-    )
+    return with_percentiles(touched(minutes), "buckets", PROCESSING_BOUNDS_MS, "p{}_ms")
 
 
 def letter_trend(parts: DataFrame, consumed: SampleFiles) -> DataFrame:

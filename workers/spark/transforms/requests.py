@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from queuecore.requests import LAG_BOUNDS_MS
-from workers.spark.transforms.buckets import PERCENTILES, percentile, summed, usable
-from workers.spark.transforms.minutes import together, touched
+from workers.spark.transforms.buckets import summed, usable, with_percentiles
+from workers.spark.transforms.minutes import touched
 
 KEY: Final = ("service_id", "request_topic")
 LEVELS: Final = ("pending", "pending_limit", "pending_memory_bytes", "oldest_pending_ms")
@@ -25,28 +25,26 @@ COUNTS: Final = (
 _CURRENT_US: Final = 60_000_000
 
 
-def request_current(samples: DataFrame, window: DataFrame) -> DataFrame:
+def request_current(known: DataFrame) -> DataFrame:
     """Where each instance of which the batch has samples stands with each topic, at its newest one: rows of
-    `RequestCurrent`. What is pending is of then; what is counted, of the minute before."""
-    of_one = Window.partitionBy(*KEY)
-    known = together(samples, window).withColumns(
-        {"newest_at": f.max("at").over(of_one), "has_new": f.max("is_new").over(of_one)}
-    )
-    lately = known.where(f.col("has_new") & (f.unix_micros("newest_at") - f.unix_micros("at") < _CURRENT_US))
+    `RequestCurrent`. What is pending is of then; what is counted, of the minute before. `known` are the samples of
+    window and batch `together`."""
+    newest = known.groupBy(*KEY).agg(f.max("at").alias("newest_at"), f.max("is_new").alias("has_new"))
+    with_newest = known.join(f.broadcast(newest.where("has_new")), [*KEY])
+    lately = with_newest.where(f.unix_micros("newest_at") - f.unix_micros("at") < _CURRENT_US)
     levels = (f.max_by(name, "at").alias(name) for name in LEVELS)
     now = lately.groupBy(*KEY).agg(f.max("at").alias("as_of"), *levels, _ages(), *_counted())
-    return _with_percentiles(now)
+    return with_percentiles(now, "lag_buckets", LAG_BOUNDS_MS, "lag_p{}_ms")
 
 
-def request_minutes(samples: DataFrame, window: DataFrame) -> DataFrame:
-    """The minutes of which the batch has samples, each made anew from window and batch, with the most that was pending:
-    rows of `RequestStats`."""
-    known = together(samples, window)
+def request_minutes(known: DataFrame) -> DataFrame:
+    """The minutes of which the batch has samples, each made anew from window and batch `together`, with the most that
+    was pending: rows of `RequestStats`."""
     levels = (f.max(name).alias(name) for name in LEVELS)
     minutes = known.groupBy(*KEY, f.date_trunc("minute", "at").alias("at")).agg(
         f.max("is_new").alias("is_new"), *levels, *_counted()
     )
-    return _with_percentiles(touched(minutes))
+    return with_percentiles(touched(minutes), "lag_buckets", LAG_BOUNDS_MS, "lag_p{}_ms")
 
 
 def _ages() -> Column:
@@ -58,8 +56,3 @@ def _ages() -> Column:
 def _counted() -> list[Column]:
     buckets = summed("lag_buckets", "lag_bounds_ms", LAG_BOUNDS_MS).alias("lag_buckets")
     return [*(f.sum(name).alias(name) for name in COUNTS), buckets]
-
-
-def _with_percentiles(rows: DataFrame) -> DataFrame:
-    buckets = f.col("lag_buckets")
-    return rows.withColumns({f"lag_p{one}_ms": percentile(buckets, LAG_BOUNDS_MS, one) for one in PERCENTILES})

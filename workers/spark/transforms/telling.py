@@ -30,6 +30,8 @@ from workers.spark.transforms.status import judge
 from workers.spark.transforms.track import TooWide, Track, in_order, strange
 
 _ROWS_PER_BATCH: Final = 20_000
+# Trouble lasts, and is asked of minute by minute: so many times what one is judged by becomes points beforehand.
+_AHEAD: Final = 3
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 CURRENT: Final = pa.schema(
@@ -183,16 +185,19 @@ class _Judge:
 
     def __init__(self, options: LagOptions, track: Track, works: Works) -> None:
         self._options, self._track, self._works = options, track, works
-        self._number, self._start = -1, 0
+        # Some rows of one partition, and what they are as points.
+        self._rows = range(0)
         self._series: Series | None = None
 
     def __call__(self, number: int, first: int, last: int) -> LagStatus:
-        """Partitions are asked of one after the other."""
-        if self._series is None or number != self._number:
-            self._number, self._start = number, self._track.starts[number].as_py()
-            rows = self._track.rows.slice(self._start, self._track.starts[number + 1].as_py() - self._start)
+        """Partitions are asked of one after the other, and of each from the past to the present."""
+        if self._series is None or not (self._rows.start <= first and last < self._rows.stop):
+            self._rows = range(
+                first, min(last + 1 + _AHEAD * (last + 1 - first), self._track.starts[number + 1].as_py())
+            )
+            rows = self._track.rows.slice(self._rows.start, len(self._rows))
             self._series = next(all_series(rows, self._works))
-        points = self._series.points[first - self._start : last + 1 - self._start]
+        points = self._series.points[first - self._rows.start : last + 1 - self._rows.start]
         return status_then(self._options, points, self._series.work)
 
 
