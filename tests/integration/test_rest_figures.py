@@ -266,7 +266,7 @@ def test_a_pipeline_that_stopped_is_stale(api) -> None:
 @pytest.mark.parametrize(
     ("path", "queries"),
     [
-        ("lag/totals", 1),
+        ("lag/totals", 2),
         ("queues/telemetry/lag", 3),
         ("queues/telemetry/lag/history", 3),
         ("queues/telemetry/processing", 3),

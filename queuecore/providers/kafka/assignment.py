@@ -85,6 +85,10 @@ class Assignment:
         """Whether something is wanted that the library was not given, and an incremental strategy could give it."""
         return bool(self._missing() - self._loaded)
 
+    def is_given(self, topic: str) -> bool:
+        """Whether the group has given any of it to us."""
+        return any(place.topic == topic for place in self._given)
+
     def want(self, wanted: Set[ProviderPartition] | None, listener: AssignmentListener | None) -> None:
         """From the next `follow` on."""
         self._wanted = None if wanted is None else frozenset(wanted)

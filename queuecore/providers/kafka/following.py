@@ -25,8 +25,10 @@ class Following:
 
     def doubt(self, topic: str) -> None:
         """The library misses a topic that there is. Where it knew no broker to ask when it was told of it, it joined
-        without, and would ask again in five minutes (librdkafka 2.16): told once more, it joins with it."""
-        self._is_doubtful = self._is_doubtful or topic in self._topics
+        without, and would ask again in five minutes (librdkafka 2.16): told once more, it joins with it. Of what the
+        group has given to us it may complain as well, when brokers come back: that it has joined with."""
+        is_left_out = topic in self._topics and not self._assignment.is_given(topic)
+        self._is_doubtful = self._is_doubtful or is_left_out
 
     def join(self, topics: Iterable[str]) -> None:
         """Or, when it is a member: have the group give these topics from now on. With an incremental strategy what it
