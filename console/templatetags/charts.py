@@ -21,7 +21,7 @@ _SPARKLINE: Final = (
     '<svg class="sparkline" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title><path d="{}"/></svg>'
 )
 _TREND: Final = (
-    '<svg class="trend" viewBox="0 0 {} {}" preserveAspectRatio="xMinYMid" role="img" aria-label="{}">'
+    '<svg class="trend" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">'
     "<title>{}</title>{}</svg>"
 )
 

@@ -43,7 +43,7 @@ class TestStop:
     def test_explains_itself(self) -> None:
         assert verdict(stopped(240)) == (
             LagStatus.STOP,
-            "STOP: no commit for 4 min; commits came every 5 s; 12 400 waiting",
+            "STOP: no commit for 4 min; commits came every 5 s; 12,400 waiting",
         )
 
     def test_not_within_a_minute(self) -> None:
@@ -51,14 +51,14 @@ class TestStop:
 
     def test_the_lag_is_of_now_though_commits_stopped(self) -> None:
         points = [*stopped(240), point(340, 90_190, 190)]
-        assert verdict(points).reason.endswith("90 000 waiting")
+        assert verdict(points).reason.endswith("90,000 waiting")
 
     def test_who_commits_seldom_is_given_longer(self) -> None:
         """Every 50 s, and then nothing for three minutes; for four."""
         seldom = [(10 * index + 5, 100 * (index // 10)) for index in range(50)]
         assert status(every(5, [*seldom, *[(2100, 400)] * 30])) != LagStatus.STOP
         assert verdict(every(5, [*seldom, *[(2100, 400)] * 50])).reason == (
-            "STOP: no commit for 4 min; commits came every 50 s; 1 700 waiting"
+            "STOP: no commit for 4 min; commits came every 50 s; 1,700 waiting"
         )
 
     def test_longer_than_the_window(self) -> None:
@@ -104,13 +104,13 @@ class TestStall:
         work = [worked(at, attempts=10, failures=9) for at in range(100, 336, 10)]
         assert verdict(points, work) == (
             LagStatus.STALL,
-            "STALL: at work, and no further for 4 min; 54 of the last 60 attempts failed; 12 400 waiting",
+            "STALL: at work, and no further for 4 min; 54 of the last 60 attempts failed; 12,400 waiting",
         )
 
     def test_commits_the_same_again(self) -> None:
         work = [worked(at, commits=1) for at in range(100, 336, 10)]
         assert verdict(stopped(240), work).reason == (
-            "STALL: at work, and no further for 4 min; it commits the same again; 12 400 waiting"
+            "STALL: at work, and no further for 4 min; it commits the same again; 12,400 waiting"
         )
 
     def test_one_message_that_keeps_failing(self) -> None:
@@ -140,7 +140,7 @@ class TestRewind:
 
     def test_its_offsets_are_gone(self) -> None:
         assert verdict(every(30, [(1000, 500), (1000, None)])).reason == (
-            "REWIND: the committed offset, 500, is gone since 0 s; 1 000 waiting"
+            "REWIND: the committed offset, 500, is gone since 0 s; 1,000 waiting"
         )
 
     def test_who_went_back_and_stopped_has_stopped(self) -> None:
@@ -156,13 +156,13 @@ class TestWarn:
         points = every(5, [(1000 * index, 500 * index) for index in range(121)])
         assert verdict(points) == (
             LagStatus.WARN,
-            "WARN: falls behind; 60 000 waiting, 5 min behind; 200/s come, 100/s go",
+            "WARN: falls behind; 60,000 waiting, 5 min behind; 200/s come, 100/s go",
         )
 
     def test_does_not_catch_up(self) -> None:
         points = every(5, [(200_000 + 500 * index, 500 * index) for index in range(121)])
         assert verdict(points).reason == (
-            "WARN: does not catch up; 200 000 waiting, 33 min behind; 100/s come, 100/s go"
+            "WARN: does not catch up; 200,000 waiting, 33 min behind; 100/s come, 100/s go"
         )
 
     def test_a_dip_of_one_changes_nothing(self) -> None:
@@ -173,7 +173,7 @@ class TestWarn:
         points = every(5, [(10_000 + 50 * index, 100 * index) for index in range(121)])
         assert verdict(points) == (
             LagStatus.OK,
-            "OK: catching up; 4 000 waiting, 6 min behind",
+            "OK: catching up; 4,000 waiting, 6 min behind",
         )
 
     def test_so_slowly_that_it_is_none(self) -> None:

@@ -5,7 +5,7 @@ import pytest
 from workers.spark.transforms.wording import duration, number, per_second
 
 
-@pytest.mark.parametrize(("value", "text"), [(0, "0"), (999, "999"), (12_400, "12 400"), (1_000_000, "1 000 000")])
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (999, "999"), (12_400, "12,400"), (1_000_000, "1,000,000")])
 def test_numbers(value: int, text: str) -> None:
     assert number(value) == text
 
@@ -20,7 +20,7 @@ def test_durations(seconds: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("rate", "text"),
-    [(0.0, "0/s"), (210.4, "210/s"), (12_400.0, "12 400/s"), (0.5, "30/min"), (0.01, "36/h"), (1e-6, "less than 1/h")],
+    [(0.0, "0/s"), (210.4, "210/s"), (12_400.0, "12,400/s"), (0.5, "30/min"), (0.01, "36/h"), (1e-6, "less than 1/h")],
 )
 def test_rates(rate: float, text: str) -> None:
     assert per_second(rate) == text

@@ -6,8 +6,8 @@ _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def number(value: int) -> str:
-    """12400 is `12 400`."""
-    return f"{value:,}".replace(",", " ")
+    """12400 is `12,400`, as pages write it."""
+    return f"{value:,}"
 
 
 def duration(seconds: float) -> str:
