@@ -64,6 +64,11 @@ def test_charts_come_after_the_page_and_the_time_is_chosen(page: Page, demo: Run
     expect(page.get_by_role("table", name="Lag in messages")).to_be_visible()
     page.reload()
     expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")
+    page.get_by_role("link", name="24 h").click()
+    expect(page.get_by_role("link", name="24 h")).to_have_attribute("aria-current", "true")
+    page.go_back()
+    expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
 
 
 def shown_time(page: Page, name: str) -> datetime:
