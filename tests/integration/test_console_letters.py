@@ -361,11 +361,9 @@ def test_a_letter_tells_what_each_attempt_ended_with(admin_client, queue) -> Non
         },
     ]
     DeadLetterBody.objects.filter(letter=letter).update(failures=ended)
-    shown = " ".join(strip_tags(text(admin_client.get(page))).split())
-    assert (
-        "1. 2023-11-14 22:13:20.007 UTC: timed out 2. 2023-11-14 22:13:25.000 UTC: failed, Full &lt;none&gt; left"
-        in shown
-    )
+    shown = " ".join(strip_tags(text(admin_client.get(page)).replace("<", " <")).split())
+    assert "1. Timed out 2023-11-14 22:13:20.007 UTC" in shown
+    assert "2. Failed: Full &lt;none&gt; left 2023-11-14 22:13:25.000 UTC" in shown
 
 
 def test_the_ledger_tells_who_did_what_and_why(admin_client, queue) -> None:
