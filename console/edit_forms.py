@@ -2,15 +2,14 @@
 
 import base64
 import binascii
-import difflib
 import json
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import UUID
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from console.comparing import Line, compared_lines
 from console.replay_forms import LONGEST_REASON
 from queueapi.actions.messages import MAX_PAYLOAD_BYTES
 from queueapi.selectors.message_shapes import readable
@@ -18,9 +17,6 @@ from queuecore.messages import Key, QueueMessage
 
 # A longer payload is mended over REST, as a file.
 MOST_EDITED_BYTES: Final = 256 * 1024
-# As many lines that stayed are shown around those that changed.
-_AROUND: Final = 3
-_MOST_LINES: Final = 1_000
 _BASE64: Final = "base64:"
 _FORMS: Final = [("json", "JSON"), ("text", "Text"), ("base64", "Base64")]
 
@@ -97,14 +93,6 @@ class EditForm(forms.Form):
         return QueueMessage(values["key"], values["data"], values["headers"])
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Of a comparison: what is gone, what came, or what stayed."""
-
-    kind: Literal["del", "ins", "same", "gap"]
-    text: str
-
-
 def shown(message: QueueMessage) -> dict[str, str]:
     """A message as the form has it. JSON is indented: that is compared line by line."""
     kind, payload = _shown_payload(message.data)
@@ -115,20 +103,11 @@ def shown(message: QueueMessage) -> dict[str, str]:
 def compared(before: QueueMessage, after: QueueMessage) -> list[Line]:
     """What would be sent otherwise, with some of what stays around it; empty where nothing would."""
     first, then = ("\n".join(_lines(shown(one))).splitlines() for one in (before, after))
-    changes = list(difflib.unified_diff(first, then, n=_AROUND, lineterm=""))[2:]
-    lines, more = [_line(text) for text in changes[:_MOST_LINES]], len(changes) - _MOST_LINES
-    return [*lines, Line("gap", f"and {more:,} lines more, which are not shown")] if more > 0 else lines
+    return compared_lines(first, then)
 
 
 def _lines(parts: dict[str, str]) -> list[str]:
     return [f"key: {parts['key'] or '(none)'}", *parts["headers"].splitlines(), "", parts["payload"]]
-
-
-def _line(text: str) -> Line:
-    if text.startswith("@@"):
-        return Line("gap", text)
-    kinds: dict[str, Literal["del", "ins"]] = {"-": "del", "+": "ins"}
-    return Line(kinds.get(text[:1], "same"), text[1:])
 
 
 def _shown_key(key: Key) -> str:
