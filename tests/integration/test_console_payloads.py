@@ -3,18 +3,24 @@
 import html
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
 from console.payloads import MAX_JSON_CHARACTERS, MAX_TEXT_BYTES, show_payload
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_edits import edit_letter, message_of
+from queueapi.actions.queues import create_queue
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import Role
 from queueapi.models import DeadLetter, DeadLetterEdit, Queue
+from queueapi.runtime import close_provider
+from queueapi.selectors.message_scans import MessageQuery, scan_messages
 from queuecore.messages import QueueMessage
 from tests.console_pages import queries_of
 from tests.letters import make_letter
@@ -254,3 +260,71 @@ def test_without_a_message_type_none_is_offered(admin_client, queue) -> None:
     given = typed(admin_client, letter, form="protobuf")
     assert "form" in planned(admin_client, letter, given).context["form"].errors
     assert "protobuf" not in text(admin_client.get(reverse("edit_letter", args=[letter.pk])))
+
+
+# Publishing
+
+
+@pytest.fixture
+def active(transactional_db: None) -> Iterator[Queue]:
+    topic = f"console_{uuid4().hex[:8]}"
+    yield create_queue(SYSTEM, ensure_system_tenant(), name=topic, topic=topic, handler="log", partitions=1)
+    close_provider()
+
+
+@pytest.fixture
+def browser(transactional_db: None) -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("root", password="secret"))
+    return client
+
+
+def publish(browser: Client, queue: Queue, **given: str) -> Any:
+    message = {"tenant": str(queue.tenant_id), "entity": str(uuid4()), **given}
+    return browser.post(reverse("queue_messages", args=[queue.pk]), message)
+
+
+def stored(queue: Queue) -> list[bytes]:
+    return [record.data for _, record in scan_messages(queue, MessageQuery(limit=20)).found]
+
+
+def test_publishing_begins_with_the_message_type_and_stores_it(browser, active) -> None:
+    form = make_type([active.topic])
+    page = browser.get(reverse("queue_messages", args=[active.pk]))
+    offered = page.context["form"]["form"]
+    assert (offered.value(), [value for value, _ in offered.field.choices]) == (
+        "protobuf",
+        ["protobuf", "json", "text"],
+    )
+    assert "The queue carries shop.Order" in text(page)
+    assert publish(browser, active, form="protobuf", payload=json.dumps(ORDER)).status_code == 302
+    assert [form.to_json(data) for data in stored(active)] == [ORDER]
+
+
+def test_publishing_what_does_not_fit_is_refused_and_kept(browser, active) -> None:
+    make_type([active.topic])
+    answer = publish(browser, active, form="protobuf", payload='{"colour": "red"}')
+    [error] = answer.context["form"].errors["payload"]
+    assert error.startswith("This is no shop.Order: ")
+    assert answer.context["form"]["payload"].value() == '{"colour": "red"}'
+    assert stored(active) == []
+
+
+def test_publishing_in_another_form_stores_what_was_typed(browser, active) -> None:
+    make_type([active.topic])
+    publish(browser, active, form="json", payload='{"colour":  "red"}')
+    assert stored(active) == [b'{"colour":  "red"}']
+
+
+def test_publishing_without_a_message_type_is_as_before(browser, active) -> None:
+    page = browser.get(reverse("queue_messages", args=[active.pk]))
+    assert page.context["form"]["form"].value() == "json"
+    assert publish(browser, active, form="protobuf", payload="{}").context["form"].errors["form"]
+    assert publish(browser, active, form="text", payload="two\r\nlines").status_code == 302
+    assert stored(active) == [b"two\nlines"]
+
+
+def test_the_page_of_messages_asks_a_bounded_number_of_times(browser, active) -> None:
+    make_type([active.topic], SOURCE.replace("amount", "weight"))
+    url = reverse("queue_messages", args=[active.pk])
+    assert queries_of(lambda: browser.get(url, {"text": "a"})) <= MOST_QUERIES
