@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.dead_letters import discard_letters
@@ -16,6 +17,7 @@ from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LetterState
 from queueapi.models import (
     DeadLetter,
+    DeadLetterBody,
     DeadLetterEdit,
     DeadLetterGroup,
     DeadLetterTrend,
@@ -342,6 +344,26 @@ def test_an_edit_is_taken_back(admin_client, queue) -> None:
 def test_only_open_letters_are_edited(admin_client, queue) -> None:
     letter = make_letter(queue, state=LetterState.REPLAYED)
     assert "It cannot be edited here" in text(admin_client.get(reverse("edit_letter", args=[letter.pk])))
+
+
+def test_a_letter_tells_what_each_attempt_ended_with(admin_client, queue) -> None:
+    letter = make_letter(queue, attempts=2)
+    page = reverse("dead_letter", args=[letter.pk])
+    assert "What each attempt ended with" not in text(admin_client.get(page))
+    ended = [
+        {"number": 1, "failed_at_ms": 1_700_000_000_007, "outcome": "timed_out", "fault": "", "message": ""},
+        {
+            "number": 2,
+            "failed_at_ms": 1_700_000_005_000,
+            "outcome": "failed",
+            "fault": "a.Full",
+            "message": "<none> left",
+        },
+    ]
+    DeadLetterBody.objects.filter(letter=letter).update(failures=ended)
+    shown = " ".join(strip_tags(text(admin_client.get(page)).replace("<", " <")).split())
+    assert "1. Timed out 2023-11-14 22:13:20.007 UTC" in shown
+    assert "2. Failed: Full &lt;none&gt; left 2023-11-14 22:13:25.000 UTC" in shown
 
 
 def test_the_ledger_tells_who_did_what_and_why(admin_client, queue) -> None:

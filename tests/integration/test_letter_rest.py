@@ -13,7 +13,7 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_index import index_letters
 from queueapi.actions.replays import start_replay
 from queueapi.choices import LetterState
-from queueapi.models import DeadLetter, LedgerEntry, QuarantinedLetter
+from queueapi.models import DeadLetter, DeadLetterBody, LedgerEntry, QuarantinedLetter
 from queuecore.deadletter.envelope import PREFIX
 from queuecore.messages import Record
 from tests.integration.replay_kit import ran
@@ -129,7 +129,14 @@ def test_a_letter_is_shown_whole(api, queue) -> None:
     assert base64.b64decode(shown["payload_base64"]) == b'{"temperature": 21.5}'
     assert (shown["headers"], shown["raw_key_base64"], shown["key"]) == ({"customer": "YWNtZQ=="}, "/w==", None)
     assert shown["stack_trace"].startswith("Traceback")
-    assert (shown["edit"], shown["ledger"]) == (None, [])
+    assert (shown["edit"], shown["ledger"], shown["failures"]) == (None, [], [])
+
+
+def test_a_letter_tells_what_its_attempts_ended_with(api, queue) -> None:
+    letter = make_letter(queue)
+    attempt = {"number": 1, "failed_at_ms": 1_700_000_000_123, "outcome": "timed_out", "fault": "E", "message": "slow"}
+    DeadLetterBody.objects.filter(letter=letter).update(failures=[attempt])
+    assert api.get(f"{URL}/{letter.id}").json()["failures"] == [attempt]
 
 
 def test_letters_are_discarded_and_restored_with_a_reason(api, queue) -> None:

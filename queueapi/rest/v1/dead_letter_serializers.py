@@ -79,12 +79,23 @@ class EditSerializer(serializers.ModelSerializer[DeadLetterEdit]):
         return None if edit.raw_key is None else base64.b64encode(edit.raw_key).decode()
 
 
+class FailedAttemptSerializer(serializers.Serializer[Any]):
+    """One of the attempts that a letter's message had, as far as it tells of them."""
+
+    number = serializers.IntegerField()
+    failed_at_ms = serializers.IntegerField()
+    outcome = serializers.CharField()
+    fault = serializers.CharField()
+    message = serializers.CharField()
+
+
 class LetterSerializer(LetterLineSerializer):
     """A letter whole. `edit` is what a replay sends instead of the original; header values are base64. `decoded` is
     null where nobody said which message the queue carries."""
 
     headers = _ToldHeaders(source="body.headers", read_only=True)
     stack_trace = serializers.CharField(source="body.stack_trace", read_only=True)
+    failures = serializers.SerializerMethodField()
     payload_base64 = serializers.SerializerMethodField()
     decoded = serializers.SerializerMethodField()
     raw_key_base64 = serializers.SerializerMethodField()
@@ -94,8 +105,12 @@ class LetterSerializer(LetterLineSerializer):
     class Meta(LetterLineSerializer.Meta):
         fields = [
             *LetterLineSerializer.Meta.fields, "letter_topic", "letter_partition", "letter_offset", "headers",
-            "payload_base64", "decoded", "raw_key_base64", "stack_trace", "edit", "ledger",
+            "payload_base64", "decoded", "raw_key_base64", "stack_trace", "failures", "edit", "ledger",
         ]  # fmt: skip
+
+    @extend_schema_field(FailedAttemptSerializer(many=True))
+    def get_failures(self, letter: DeadLetter) -> Any:
+        return FailedAttemptSerializer(letter.body.failures or (), many=True).data
 
     def get_payload_base64(self, letter: DeadLetter) -> str:
         return base64.b64encode(letter.body.payload).decode()
