@@ -35,6 +35,7 @@ from queueapi.selectors.group_rows import group_rows
 from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.letter_groups import largest_open_groups, last_replay, tenants_hit
+from queueapi.selectors.message_types import form_of_queue
 from queueapi.times import read_aware_time
 
 WHY_NOT_REPLAYABLE = {
@@ -156,15 +157,16 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
     joined = ("queue__tenant", "tenant", "group", "replay__operation", "replay_of", "decision", "body")
     letter = get_object_or_404(DeadLetter.objects.select_related(*joined), pk=pk)
     edit = DeadLetterEdit.objects.filter(letter=letter).first() if letter.is_edited else None
+    message_form = form_of_queue(letter.queue)
     context = {
         "letter": letter,
         "failed_replays": list(letter.failed_replays.order_by("failed_at").only("id", "failed_at", "state")),
         "why_not_replayable": WHY_NOT_REPLAYABLE.get(letter.state_choice, ""),
-        "payload": show_payload(bytes(letter.body.payload)),
+        "payload": show_payload(bytes(letter.body.payload), message_form),
         "headers": show_headers(letter.body.headers),
         "raw_key": show_payload(bytes(letter.raw_key)) if letter.raw_key else None,
         "edit": edit,
-        "edited_payload": show_payload(bytes(edit.payload)) if edit else None,
+        "edited_payload": show_payload(bytes(edit.payload), message_form) if edit else None,
         "ledger": ledger_of(letter),
     }
     is_final = letter.state != LetterState.REPLAYING

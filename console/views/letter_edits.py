@@ -10,13 +10,15 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
-from console.edit_forms import MOST_EDITED_BYTES, EditForm, compared, shown
+from console.edit_forms import MOST_EDITED_BYTES, EditForm, compared
 from console.queue_edits import digest
 from queueapi.actions.letter_edits import edit_letter, message_of, original_of, revert_letter
 from queueapi.actions.replays import replay_letters
 from queueapi.choices import LetterState
 from queueapi.errors import ActionError
 from queueapi.models import DeadLetter, DeadLetterEdit
+from queueapi.selectors.message_shapes import PayloadForm
+from queueapi.selectors.message_types import form_of_queue
 from queuecore.errors import QueueError
 
 
@@ -24,12 +26,16 @@ from queuecore.errors import QueueError
 def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The form; a POST compares what was typed with the original, or saves what was compared, and replays it."""
     letter = get_object_or_404(DeadLetter.objects.select_related("queue__tenant", "body"), pk=pk)
+    if request.method != "POST" and (why_not := _why_not(letter)):
+        return render(request, "dead_letters/edit.html", {"letter": letter, "why_not": why_not})
     was_edited_at = DeadLetterEdit.objects.filter(letter=letter).values_list("edited_at", flat=True).first()
     now = message_of(letter)
+    message_form = form_of_queue(letter.queue)
     if request.method == "POST":
-        form = EditForm(now, request.POST)
+        form = EditForm(now, request.POST, message_form=message_form)
     else:
-        form = EditForm(now, initial={**shown(now), "seen": _exact(was_edited_at)})
+        seen = {"seen": _exact(was_edited_at)}
+        form = EditForm(now, initial=seen, message_form=message_form, asked=_asked(request))
     is_valid, is_to_be_saved = form.is_valid(), "plan" not in request.POST
     planned = digest(form.message._asdict()) if _is_whole(form) else ""
     is_seen = _is_seen(request.POST, planned)
@@ -40,11 +46,16 @@ def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
         "form": form,
         "is_edited": was_edited_at is not None,
         "why_not": _why_not(letter),
-        "lines": compared(original_of(letter), form.message) if planned else None,
+        "lines": compared(original_of(letter), form.message, message_form) if planned else None,
         "planned": planned,
         "is_planned_anew": is_to_be_saved and not is_seen,
     }
     return render(request, "dead_letters/edit.html", context)
+
+
+def _asked(request: HttpRequest) -> PayloadForm | None:
+    """Bytes are typed as they are, though they could be decoded."""
+    return PayloadForm.BASE64 if request.GET.get("as") == PayloadForm.BASE64 else None
 
 
 def _is_seen(posted: Mapping[str, str], planned: str) -> bool:
