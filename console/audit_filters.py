@@ -7,13 +7,13 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from console.filters import search_box, time_input
+from console.filters import ListFilter, search_box, time_input
 from queueapi.models import AuditEntry
 
 SEARCHED: Final = 25_000
 
 
-class AuditFilter(django_filters.FilterSet):
+class AuditFilter(ListFilter):
     actor = search_box("Who", "by_actor", "User name")
     action = search_box("Action", "by_action", "create, cancel…")
     target = search_box("Object", "by_object", "Type or id")

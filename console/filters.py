@@ -1,6 +1,6 @@
 """What lists can be narrowed to."""
 
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import django_filters
@@ -27,6 +27,17 @@ def _as_uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+class ListFilter(django_filters.FilterSet):
+    """What a list can be narrowed to. Where one of these makes no sense nothing is left: all that it does not narrow
+    would be taken for what was asked for, and decided on."""
+
+    @property
+    def qs(self) -> QuerySet[Any]:
+        if self.is_bound and not self.is_valid():
+            return cast("QuerySet[Any]", self.queryset.none())
+        return cast("QuerySet[Any]", super().qs)
 
 
 class QueueNameFilter(django_filters.Filter):
@@ -60,7 +71,7 @@ def _name_input(placeholder: str) -> forms.TextInput:
     return forms.TextInput(attrs={"placeholder": placeholder, "autocomplete": "off", "spellcheck": "false"})
 
 
-class QueueFilter(django_filters.FilterSet):
+class QueueFilter(ListFilter):
     q = search_box("Search", "search", "Name or topic")
     tenant = TenantNameFilter()
     state = django_filters.ChoiceFilter(
@@ -91,7 +102,7 @@ def _time(label: str) -> django_filters.DateTimeFilter:
     return django_filters.DateTimeFilter(label=label, widget=time_input())
 
 
-class LetterListFilter(django_filters.FilterSet):
+class LetterListFilter(ListFilter):
     """What the address asks for, as a `LetterFilter`."""
 
     q = django_filters.CharFilter(
@@ -114,7 +125,7 @@ class LetterListFilter(django_filters.FilterSet):
 
     @property
     def wanted(self) -> LetterFilter:
-        """What makes no sense is left out."""
+        """Without what makes no sense: of `is_valid` filters alone it is what somebody asked for."""
         self.form.is_valid()
         given: dict[str, Any] = self.form.cleaned_data
         return LetterFilter(
@@ -133,7 +144,7 @@ class LetterListFilter(django_filters.FilterSet):
         return letters_for_lists(self.wanted).select_related(None).prefetch_related("queue", "tenant")
 
 
-class OperationFilter(django_filters.FilterSet):
+class OperationFilter(ListFilter):
     q = search_box("Search", "search", "Summary, kind or who started it")
     state = django_filters.ChoiceFilter(choices=OperationState, widget=forms.HiddenInput)
 

@@ -33,6 +33,7 @@ from queueapi.errors import ActionError
 from queueapi.models import LedgerEntry, Queue
 from queueapi.replaying import DEFAULT_RAMP, ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection
+from queueapi.selectors.letter_owners import owners_of
 from queueapi.selectors.letter_plans import ANY, LetterPlan, concerned
 from queueapi.selectors.replay_plans import ReplayPlan, plan_replay
 from queueapi.selectors.replay_readiness import ready_letters
@@ -100,7 +101,7 @@ def replay_selected(request: HttpRequest) -> HttpResponse:
             return started
     common = _common(request)
     plan = plan_replay(selection, None, settings)
-    ready = [] if isinstance(selection, LetterFilter) else ready_letters(selection, None, settings).values_list("pk")
+    ready = ready_letters(selection, None, settings)
     targets = _targets(plan)
     more = plan.other_queues + max(0, len(targets) - _QUEUES_SHOWN)
     context = {
@@ -108,7 +109,8 @@ def replay_selected(request: HttpRequest) -> HttpResponse:
         "targets": targets[:_QUEUES_SHOWN],
         "more": more,
         "form": form,
-        "ready": [pk for (pk,) in ready],
+        "owners": owners_of(selection, ready, plan.letters),
+        "ready": [] if isinstance(selection, LetterFilter) else list(ready.values_list("pk", flat=True)),
     }
     return render(request, "dead_letters/plan.html", {**context, **common})
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
-import django_filters
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from console.access import seen
+from console.filters import ListFilter
 from console.lists import ListPage, Sort
 from console.usage_charts import usage_charts
 from queueapi.models import Tenant, TenantUsageDay
@@ -23,7 +23,7 @@ _USUAL: Final = "7"
 OWN_DAYS: Final = 30
 
 
-class UsageFilter(django_filters.FilterSet):
+class UsageFilter(ListFilter):
     """The days are chosen beside it: they are looked at before anything is added up."""
 
     class Meta:

@@ -1,10 +1,14 @@
 """Dead letters in the console: groups, the ledger, mending a message, and replays with a rate, a ramp and a filter."""
 
+import html
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -24,6 +28,9 @@ from queueapi.models import (
     Queue,
     Replay,
 )
+from queueapi.selectors import letter_owners
+from queueapi.selectors.letter_filter import LetterFilter
+from queueapi.selectors.letter_owners import owners_of
 from queuecore.messages import QueueMessage
 from tests.letters import make_letter, states_of
 from tests.page_offers import Page
@@ -111,6 +118,30 @@ def test_the_overview_leads_to_replaying_a_whole_group_in_three_clicks(admin_cli
     )
     assert started.status_code == 302
     assert Replay.objects.get().ramp == [1, 2]
+
+
+def test_the_plan_of_a_replay_says_whose_letters_they_are(admin_client, queue) -> None:
+    greenhouse, harbour = (create_tenant(SYSTEM, name) for name in ("Greenhouse", "Harbour"))
+    for tenant in (greenhouse, harbour, harbour, None):
+        letter = make_letter(queue, tenant=tenant)
+    told = r"Harbour</strong> 2, <strong>[^<]*</strong> 1, <strong>[^<]*</strong> 1\."
+    asked = {"group": letter.group_id}
+    assert re.search(told, text(admin_client.post(reverse("replay_letters"), asked)))
+    assert "<strong>no tenant's</strong> 1" in html.unescape(text(admin_client.post(reverse("replay_letters"), asked)))
+
+
+def test_of_very_many_letters_the_tallies_say_whose_they_are(queue, monkeypatch) -> None:
+    monkeypatch.setattr(letter_owners, "COUNTED", 1)
+    harbour = create_tenant(SYSTEM, "Harbour")
+    for tenant in (harbour, harbour, None):
+        make_letter(queue, tenant=tenant)
+    wanted = LetterFilter(queue=queue.pk)
+    with CaptureQueriesContext(connection) as asked:
+        owners = owners_of(wanted, wanted.rows(), 3)
+    assert owners is not None
+    assert dict(owners.shown) == {harbour: 2, None: 1}
+    assert not [query for query in asked if '"queueapi_deadletter"' in query["sql"]]
+    assert owners_of(LetterFilter(since=timezone.now()), wanted.rows(), 3) is None
 
 
 def test_how_many_letters_are_newer_is_told_beside_rows_that_stay(admin_client, queue) -> None:
