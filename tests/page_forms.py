@@ -2,7 +2,10 @@
 
 import html
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.test import Client
 
 _FORM: Final = re.compile(r"<form\b.*?</form>", re.DOTALL)
 _OFF: Final = re.compile(r"<fieldset\b[^>]* disabled\b.*?</fieldset>", re.DOTALL)
@@ -34,3 +37,9 @@ def first_button(page: str, holding: str) -> str:
     [form, *_] = [form for form in _FORM.findall(page) if holding in form]
     buttons = [tag for tag in re.findall(r"<button\b[^>]*>[^<]*", form) if 'type="button"' not in tag]
     return buttons[0].partition(">")[2].strip()
+
+
+def confirm(browser: Client, address: str, chosen: Mapping[str, Any]) -> Any:
+    """What is answered to who carries out what the plan of just this was shown for."""
+    plan = browser.post(address, chosen)
+    return browser.post(address, {**chosen, "planned": plan.context["planned"], "confirm": "yes"})

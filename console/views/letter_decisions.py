@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 
 from console.access import actor_of
 from console.letter_selections import planned_selection, posted_selection
+from console.plan_digests import digest, is_confirmed, is_to_be_done
 from console.replay_forms import ReplayForm
 from queueapi.actions.actor import Actor
 from queueapi.actions.dead_letters import (
@@ -38,8 +39,6 @@ from queueapi.selectors.letter_plans import ANY, LetterPlan, concerned
 from queueapi.selectors.replay_plans import ReplayPlan, plan_replay
 from queueapi.selectors.replay_readiness import ready_letters
 
-# Sent along by the page that shows the plan: how to go about it was chosen there.
-_PLANNED: Final = "planned"
 # Of very many those that get most letters.
 _QUEUES_SHOWN: Final = 50
 
@@ -89,13 +88,17 @@ RELEASE: Final = Decision(
 
 @require_POST
 def replay_selected(request: HttpRequest) -> HttpResponse:
-    """The plan for what was chosen, with how it is to be gone about; with `confirm` it is started."""
+    """The plan for what was chosen, with how it is to be gone about; who confirms that plan starts it."""
     selection = posted_selection(request, LetterState.OPEN)
     settings = _careful(selection)
-    form = ReplayForm(request.POST) if _PLANNED in request.POST else ReplayForm.showing(settings)
+    # How to go about it is chosen on the page that shows the plan.
+    is_chosen = not request.POST.keys().isdisjoint(ReplayForm.base_fields)
+    form = ReplayForm(request.POST) if is_chosen else ReplayForm.showing(settings)
     if form.is_valid():
         settings = form.cleaned_data["settings"]
-    if "confirm" in request.POST and not form.errors:
+    planned = "" if form.errors else digest(asdict(settings))
+    is_seen = is_confirmed(request, planned)
+    if is_seen and not form.errors:
         reason = form.cleaned_data["reason"] if form.is_bound else ""
         if started := _started(request, planned_selection(request, LetterState.OPEN), settings, reason):
             return started
@@ -109,6 +112,8 @@ def replay_selected(request: HttpRequest) -> HttpResponse:
         "targets": targets[:_QUEUES_SHOWN],
         "more": more,
         "form": form,
+        "planned": planned,
+        "is_planned_anew": is_to_be_done(request) and not is_seen and not form.errors,
         "owners": owners_of(selection, ready, plan.letters),
         "ready": [] if isinstance(selection, LetterFilter) else list(ready.values_list("pk", flat=True)),
     }

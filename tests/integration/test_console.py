@@ -46,6 +46,7 @@ from queueapi.selectors.overview import HOSTS_SHOWN
 from queuecore.messages import QueueMessage
 from tests import letters
 from tests.instances import announce
+from tests.page_forms import confirm
 from tests.people import person
 from workers.spark.errors import SparkUnavailable
 from workers.spark.session import JAVA_REMEDY
@@ -753,7 +754,7 @@ def test_a_letter_is_replayed_from_its_page_after_the_plan(admin_client: Client,
     plan = admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk), "back": "?state=open"})
     assert "1 message will be sent again" in text_of(plan)
     assert not Operation.objects.exists()
-    response = admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk), "confirm": "yes"})
+    response = confirm(admin_client, reverse("replay_letters"), {"letter": str(letter.pk)})
 
     letter.refresh_from_db()
     assert letter.state == LetterState.REPLAYING
@@ -769,10 +770,10 @@ def test_a_letter_is_replayed_from_its_page_after_the_plan(admin_client: Client,
 
 def test_a_letter_that_is_being_replayed_is_not_replayed_again(admin_client: Client) -> None:
     letter = make_letter(make_queue())
-    confirmed = {"letter": str(letter.pk), "confirm": "yes"}
-    admin_client.post(reverse("replay_letters"), confirmed)
+    chosen = {"letter": str(letter.pk)}
+    confirm(admin_client, reverse("replay_letters"), chosen)
 
-    response = admin_client.post(reverse("replay_letters"), confirmed)
+    response = confirm(admin_client, reverse("replay_letters"), chosen)
 
     assert Operation.objects.count() == 1
     assert "1 are being replayed already" in text_of(response)
@@ -823,7 +824,7 @@ def test_selected_letters_are_planned_before_they_are_replayed(admin_client: Cli
     assert not Operation.objects.exists()
 
     kept = re.findall(r'name="letter" value="([^"]+)"', plan.content.decode())
-    confirmed = admin_client.post(reverse("replay_letters"), {"letter": kept, "confirm": "yes"})
+    confirmed = confirm(admin_client, reverse("replay_letters"), {"letter": kept})
 
     operation = Operation.objects.get()
     assert confirmed.headers["Location"] == reverse("operation", args=[operation.pk])
@@ -835,7 +836,7 @@ def test_a_plan_that_no_longer_holds_changes_nothing(admin_client: Client) -> No
     letters = [make_letter(queue), make_letter(queue, state=LetterState.REPLAYING)]
 
     chosen = [str(letter.pk) for letter in letters]
-    response = admin_client.post(reverse("replay_letters"), {"letter": chosen, "confirm": "yes"})
+    response = confirm(admin_client, reverse("replay_letters"), {"letter": chosen})
 
     assert "Nothing was replayed" in text_of(response)
     assert not Operation.objects.exists()

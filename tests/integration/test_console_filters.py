@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from queueapi.models import DeadLetter
 from tests.integration.console_things import make_things
+from tests.page_forms import confirm
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.django_db
 def browser(admin_client: Client) -> Client:
     """Where there is some of everything."""
     make_things(1)
-    admin_client.post(reverse("replay_letters"), {"letter": str(DeadLetter.objects.first().pk), "confirm": "yes"})
+    confirm(admin_client, reverse("replay_letters"), {"letter": str(DeadLetter.objects.first().pk)})
     return admin_client
 
 
