@@ -176,6 +176,18 @@ def test_refusing_needs_a_reason_which_whoever_asked_reads(installation, eve, ad
     assert "Ask anew" in page
 
 
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("approve_isolation", {"version": "0"}), ("refuse_isolation", {"comment": ""}), ("comment_isolation", {"text": ""})],
+)
+def test_a_page_that_shows_what_was_refused_keeps_itself_up_to_date(installation, eve, ada, name, sent) -> None:
+    """By the request's own address: that which refused only takes what is sent to it."""
+    found, client = asked_by(eve, installation.tenant), browser(ada)
+    page = client.post(reverse(name, args=[found.pk]), sent).content.decode()
+    [address] = re.findall(r'id="live" data-live hx-get="([^"]+)"', page)
+    assert client.get(unescape(address), headers={"HX-Request": "true"}).status_code == 200
+
+
 def test_who_asked_changes_comments_and_withdraws(installation, eve, ada) -> None:
     queues = [{"name": "Telemetry", "partitions": 2, "delivery": "at_most_once", "retention_ms": -1}]
     found, client = asked_by(eve, installation.tenant, queues=queues), browser(eve)
