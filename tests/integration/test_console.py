@@ -209,12 +209,24 @@ def test_who_sends_a_form_after_the_session_comes_back_to_it(client, came_from, 
         ),
     ],
 )
-def test_who_comes_back_to_what_only_takes_forms_gets_the_page_above(admin_client, path, leads_to) -> None:
-    """Where a plan or a refused form was shown."""
-    answer = admin_client.get(path, headers={"Referer": f"http://testserver/login/?next={path}"})
+def test_who_opens_what_only_takes_forms_gets_the_page_above(admin_client, path, leads_to) -> None:
+    """Where a plan or a refused form was shown: after signing in, from a restored tab, or by a copied link."""
+    opened = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    answer = admin_client.get(path, headers=opened)
     assert (answer.status_code, answer.headers["Location"]) == (302, leads_to)
-    for elsewhere in ("http://testserver/queues/", "http://elsewhere.example.org/login/", ""):
-        assert admin_client.get(path, headers={"Referer": elsewhere}).status_code == 405
+    assert admin_client.get(path, headers={**opened, "HX-Request": "true"}).status_code == 405
+    assert admin_client.get(path, headers={"Accept": "*/*"}).status_code == 405
+    assert admin_client.get("/api/v1/groups/readers/offsets", headers=opened).status_code == 405
+
+
+def test_what_is_too_much_to_be_read_is_said_on_a_page(admin_client: Client, settings) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 100
+    for sent in ({"name": "x" * 101}, {f"field-{number}": "x" for number in range(101)}):
+        answer = admin_client.post(reverse("create_queue"), sent)
+        assert answer.status_code == 400
+        assert "This could not be read" in text_of(answer)
+        assert "console.css" in answer.content.decode()
+        assert "Content-Security-Policy" in answer.headers
 
 
 def test_signing_in_and_out(client: Client) -> None:
