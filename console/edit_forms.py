@@ -11,6 +11,7 @@ from uuid import UUID
 from django import forms
 from django.core.exceptions import ValidationError
 
+from console.fields import TimeField
 from console.replay_forms import LONGEST_REASON
 from queueapi.actions.messages import MAX_PAYLOAD_BYTES
 from queueapi.selectors.message_shapes import readable
@@ -51,7 +52,7 @@ class EditForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "the unit was missing"}),
     )
     # When the edit was made that this one is to replace; empty: there was none.
-    seen = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+    seen = TimeField(widget=forms.HiddenInput)
 
     def __init__(self, base: QueueMessage, *args: Any, **kwargs: Any) -> None:
         """`base` is what the form began with: what nobody touched stays as it is, to the byte."""

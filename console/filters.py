@@ -7,7 +7,7 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from console.fields import QueueField, TenantField
+from console.fields import QueueField, TenantField, TimeField
 from queueapi.choices import LagStatus, LetterState, OperationState, QueueState
 from queueapi.models import DeadLetter, Operation, Pause, Queue
 from queueapi.selectors.dead_letters import letters_for_lists
@@ -58,6 +58,12 @@ class TenantNameFilter(django_filters.Filter):
         super().__init__(label="Tenant", widget=_name_input("Any tenant"), **options)
 
 
+class TimeFilter(django_filters.Filter):
+    """From a moment on, or up to one."""
+
+    field_class = TimeField
+
+
 class GroupFilter(django_filters.Filter):
     """One group of letters, by its number. Whether there is one is not looked up: one that is gone has no letters."""
 
@@ -94,14 +100,6 @@ class QueueFilter(ListFilter):
         return queues_judged(rows, LagStatus(value))
 
 
-def time_input() -> forms.DateTimeInput:
-    return forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-
-
-def _time(label: str) -> django_filters.DateTimeFilter:
-    return django_filters.DateTimeFilter(label=label, widget=time_input())
-
-
 class LetterListFilter(ListFilter):
     """What the address asks for, as a `LetterFilter`."""
 
@@ -113,8 +111,8 @@ class LetterListFilter(ListFilter):
     )
     queue = QueueNameFilter()
     tenant = TenantNameFilter()
-    since = _time("Failed since (UTC)")
-    until = _time("Failed before (UTC)")
+    since = TimeFilter(label="Failed since (UTC)")
+    until = TimeFilter(label="Failed before (UTC)")
     state = django_filters.ChoiceFilter(choices=LetterState, widget=forms.HiddenInput)
     group = GroupFilter()
     error = django_filters.CharFilter(widget=forms.HiddenInput)

@@ -6,7 +6,7 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from console.filters import ListFilter, QueueNameFilter, search_box, time_input
+from console.filters import ListFilter, QueueNameFilter, TimeFilter, search_box
 from queueapi.choices import LedgerAction
 from queueapi.models import DeadLetterGroup, LedgerEntry
 
@@ -34,8 +34,8 @@ class LedgerFilter(ListFilter):
     who = search_box("Who", "by_who", "User name")
     action = django_filters.ChoiceFilter(choices=LedgerAction, empty_label="Anything")
     q = search_box("Reason", "by_reason", "A part of it")
-    since = django_filters.DateTimeFilter("at", "gte", label="Since (UTC)", widget=time_input())
-    until = django_filters.DateTimeFilter("at", "lt", label="Before (UTC)", widget=time_input())
+    since = TimeFilter("at", "gte", label="Since (UTC)")
+    until = TimeFilter("at", "lt", label="Before (UTC)")
     group = django_filters.ModelChoiceFilter(queryset=DeadLetterGroup.objects.all(), widget=forms.HiddenInput)
 
     class Meta:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from django import forms
 from django.utils.functional import cached_property
 
-from console.filters import time_input
+from console.fields import TimeField
 from queuecore.clock import SYSTEM_CLOCK
 from queuecore.groups.resetting import AtOffset, AtTime, Earliest, Latest, Shifted, Target
 
@@ -24,7 +24,7 @@ _NEEDED: Final = {"time": "time", "ago": "minutes", "offset": "offset", "shift":
 
 class ResetForm(forms.Form):
     to = forms.ChoiceField(label="Go on from", choices=_CHOICES)
-    time = forms.DateTimeField(label="Time (UTC)", required=False, widget=time_input())
+    time = TimeField(label="Time (UTC)")
     minutes = forms.IntegerField(label="Minutes", required=False, min_value=1, max_value=60 * 24 * 365)
     # When minutes were counted back from: what was planned is done however long somebody looks at the plan.
     asked_at_ms = forms.IntegerField(required=False, min_value=0, max_value=_FAR, widget=forms.HiddenInput)

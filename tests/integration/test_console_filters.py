@@ -72,3 +72,21 @@ def test_no_list_takes_a_filter_that_makes_no_sense_for_none(browser, page, mist
 def test_queues_that_a_mistyped_filter_means_are_not_exported(browser) -> None:
     answer = browser.get(reverse("export_queues"), {"tenant": "Acmee"})
     assert answer.headers["Location"] == f"{reverse('queues')}?tenant=Acmee"
+
+
+@pytest.mark.parametrize("page", ["dead_letters", "audit", "ledger"])
+@pytest.mark.parametrize(
+    "time", ["9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00", "1969-12-31T23:59", "9999-01-01T00:00"]
+)
+def test_a_time_that_is_none_everywhere_is_refused(browser, page, time) -> None:
+    for name in ("since", "until"):
+        response = browser.get(reverse(page), {name: time})
+        assert response.status_code == 200
+        assert "Enter a time of the years 1970 to 9998." in text_of(response)
+        assert listed(response) == []
+
+
+def test_times_are_by_utc_or_with_their_zone(browser) -> None:
+    for since in ("2020-01-01T00:00", "2020-01-01T00:00:00-12:00"):
+        assert listed(browser.get(reverse("audit"), {"since": since}))
+        assert not listed(browser.get(reverse("audit"), {"until": since}))

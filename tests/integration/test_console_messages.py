@@ -124,6 +124,7 @@ def test_a_search_goes_on_where_it_ended(browser, queue) -> None:
         ({"entity": "nobody"}, "Enter a valid UUID."),
         ({"tenant": "nobody"}, "There is no tenant"),
         ({"cursor": "nonsense"}, "Where to go on could not be read: begin anew."),
+        ({"since": "0001-01-01T00:00:00+12:00"}, "Enter a time of the years 1970 to 9998."),
         ({"shown": "protobuf"}, "nobody said which message queue"),
     ],
 )
@@ -215,6 +216,7 @@ def test_minutes_count_from_when_they_were_asked_for_after_a_refusal_too(browser
         ({"to": "offset"}, "Enter it, or choose another place to go on from."),
         ({"to": "shift", "count": "1"}, "has committed nothing"),
         ({"to": "nowhere"}, "Select a valid choice."),
+        ({"to": "time", "time": "9999-12-31T23:59:59-12:00"}, "Enter a time of the years 1970 to 9998."),
     ],
 )
 def test_what_cannot_be_set_is_said(browser, queue, asked, told) -> None:
