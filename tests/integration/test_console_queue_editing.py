@@ -59,6 +59,14 @@ def test_every_field_is_asked_for_once_and_has_its_words() -> None:
     assert set(NewQueueForm.base_fields) <= told
 
 
+def test_tenants_are_offered_where_one_is_asked_for(browser, installation) -> None:
+    page = browser.get(reverse("create_queue")).content.decode()
+    [field] = re.findall(r'<input[^>]* name="tenant"[^>]*>', page)
+    assert 'list="tenant-names"' in field
+    offered = page.partition('<datalist id="tenant-names">')[2].partition("</datalist>")[0]
+    assert f'value="{installation.tenant.name}"' in offered
+
+
 def test_a_queue_is_created_after_its_plan(browser, installation) -> None:
     plan = send(
         browser,
