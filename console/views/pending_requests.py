@@ -32,6 +32,7 @@ class PendingRequestList(LiveListPage):
     part_name = "pending_requests/live.html"
     filter_class = RequestFilter
     default_sort = Sort("pending", descending=True)
+    kept = (*LiveListPage.kept, "range", "from", "to")
     columns = {
         "service": "service_id",
         "topic": "request_topic",

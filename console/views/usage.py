@@ -10,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from console.access import seen
-from console.filters import ListFilter
+from console.filters import ListFilter, search_box
 from console.lists import ListPage, Sort
 from console.usage_charts import usage_charts
 from queueapi.models import Tenant, TenantUsageDay
@@ -26,9 +26,14 @@ OWN_DAYS: Final = 30
 class UsageFilter(ListFilter):
     """The days are chosen beside it: they are looked at before anything is added up."""
 
+    q = search_box("Search", "search", "Tenant")
+
     class Meta:
         model = TenantUsageDay
         fields: list[str] = []
+
+    def search(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(tenant_id__in=Tenant.objects.filter(name__icontains=value).values("pk"))
 
 
 class UsageList(ListPage):
@@ -38,6 +43,7 @@ class UsageList(ListPage):
     filter_class = UsageFilter
     default_sort = Sort("sent", descending=True)
     ties = ("tenant_id",)
+    kept = (*ListPage.kept, "days")
     columns = {
         "sent": "all_sent",
         "bytes": "all_sent_bytes",

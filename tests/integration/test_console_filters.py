@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from queueapi.models import DeadLetter
 from tests.integration.console_things import make_things
-from tests.page_forms import confirm
+from tests.page_forms import confirm, fields_of
 
 pytestmark = pytest.mark.django_db
 
@@ -90,3 +90,9 @@ def test_times_are_by_utc_or_with_their_zone(browser) -> None:
     for since in ("2020-01-01T00:00", "2020-01-01T00:00:00-12:00"):
         assert listed(browser.get(reverse("audit"), {"since": since}))
         assert not listed(browser.get(reverse("audit"), {"until": since}))
+
+
+def test_filtering_requests_leaves_the_time_of_their_charts(browser) -> None:
+    asked = {"range": "24h", "sort": "service", "page": "2"}
+    page = browser.get(reverse("pending_requests"), asked).content.decode()
+    assert fields_of(page, 'role="search"') == {"q": "", "range": "24h", "sort": "service"}

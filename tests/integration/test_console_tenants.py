@@ -32,6 +32,7 @@ from queueapi.models import (
 from queueapi.runtime import close_provider
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
+from tests import page_forms
 from tests.alerts import make_alert
 from tests.letters import make_letter
 
@@ -215,6 +216,19 @@ def test_usage_compares_tenants(browser, tenant) -> None:
     today = page(browser, "usage", days="1")
     assert "Foundry" not in today
     assert f"from={day}" in today
+
+
+def test_usage_is_narrowed_to_tenants_by_name_and_keeps_its_days(browser, tenant) -> None:
+    others, day = create_tenant(SYSTEM, "Foundry"), timezone.now().date()
+    for whose in (tenant, others):
+        TenantUsageDay.objects.create(tenant_id=whose.pk, day=day - timedelta(days=20), sent=10)
+    shown = page(browser, "usage", days="30", q="found", sort="sent")
+    assert "Foundry</a>" in shown
+    assert "Acme</a>" not in shown
+    sent = page_forms.fields_of(shown, 'role="search"')
+    assert sent == {"q": "found", "days": "30", "sort": "sent"}
+    assert "No tenants match" in page(browser, "usage", days="30", q="nobody")
+    assert "Nothing was used since" in page(browser, "usage", days="1", q="found")
 
 
 def test_what_people_typed_is_only_ever_text(browser) -> None:
