@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from console.tenant_forms import ProfileForm, TenantForm
 from queueapi.actions.actor import SYSTEM, Actor
-from queueapi.actions.tenant_profiles import create_profile
+from queueapi.actions.tenant_profiles import change_profile, create_profile
 from queueapi.actions.tenant_states import suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, ensure_system_tenant
 from queueapi.choices import TenantState
@@ -229,6 +229,21 @@ def test_usage_is_narrowed_to_tenants_by_name_and_keeps_its_days(browser, tenant
     assert sent == {"q": "found", "days": "30", "sort": "sent"}
     assert "No tenants match" in page(browser, "usage", days="30", q="nobody")
     assert "Nothing was used since" in page(browser, "usage", days="1", q="found")
+
+
+def test_recent_changes_are_told_field_by_field(browser, tenant, small) -> None:
+    change_profile(Actor("ada"), small, description="one of the first")
+    recent = {
+        name: page(browser, name, pk).partition('id="audit-title"')[2].partition("</section>")[0]
+        for name, pk in (("tenant", tenant.pk), ("tenant_profile", small.pk))
+    }
+    for name, field, value in (
+        ("tenant", "description", "Contract 1"),
+        ("tenant_profile", "description", "one of the first"),
+    ):
+        assert f'<dt class="mono">{field}</dt>' in recent[name]
+        assert f"<ins>{value}</ins>" in recent[name]
+        assert "{" not in recent[name]
 
 
 def test_what_people_typed_is_only_ever_text(browser) -> None:
