@@ -8,6 +8,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from console.comparing import Line, compared_lines
+from console.fields import TimeField
 from console.payload_forms import Written, as_typed, choices, decoded_base64, name_of, typed, written
 from console.replay_forms import LONGEST_REASON
 from queueapi.selectors.message_shapes import PayloadForm, readable
@@ -47,7 +48,7 @@ class EditForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "the unit was missing"}),
     )
     # When the edit was made that this one is to replace; empty: there was none.
-    seen = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+    seen = TimeField(widget=forms.HiddenInput)
 
     def __init__(
         self, base: QueueMessage, *args: Any, message_form: MessageForm | None = None,

@@ -1,8 +1,6 @@
 """What somebody changes in a queue's form, beside what others have changed since it was shown to them."""
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -106,14 +104,3 @@ def _put(data: QueryDict, form: QueueForm, name: str, value: Any) -> None:
 
 def _is_untouched(name: str, seen: Seen, form: QueueForm) -> bool:
     return name in form.cleaned_data and form.cleaned_data[name] == seen.values[name]
-
-
-def digest(parts: Mapping[str, Any]) -> str:
-    """Of what a plan was made for: what is confirmed has to be that."""
-    text = json.dumps(dict(_plain(parts)), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _plain(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in parts.items():
-        yield name, getattr(value, "pk", value)

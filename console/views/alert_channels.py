@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
 from console.alert_filters import ChannelFilter
+from console.audit_changes import audited
 from console.changes import carried_out, planned
 from console.channel_forms import form_for, form_of
 from console.lists import ListPage, Sort
@@ -43,7 +44,7 @@ def show_channel(request: HttpRequest, pk: UUID) -> HttpResponse:
         "options": shown_options(channel.kind, channel.options),
         "rules": list(rules_telling(channel)),
         "deliveries": list(deliveries_of(channel)[:_DELIVERIES_SHOWN]),
-        "audit": recent_audit("alert_channel", pk),
+        "audit": audited(request, recent_audit("alert_channel", pk)),
     }
     return render(request, "alert_channels/page.html", context)
 

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from console.access import actor_of
 from console.alert_filters import RuleFilter
 from console.alert_forms import RuleChangeForm, RuleForm
+from console.audit_changes import audited
 from console.changes import carried_out, planned
 from console.lists import Sort
 from console.live_lists import LiveListPage
@@ -45,7 +46,9 @@ class RuleList(LiveListPage):
 
 def show_rule(request: HttpRequest, pk: UUID) -> HttpResponse:
     rule = get_object_or_404(rules_for_lists(), pk=pk)
-    return render(request, "alert_rules/page.html", {"rule": rule, "audit": recent_audit("alert_rule", pk)})
+    return render(
+        request, "alert_rules/page.html", {"rule": rule, "audit": audited(request, recent_audit("alert_rule", pk))}
+    )
 
 
 @require_safe

@@ -96,7 +96,7 @@ class LetterList(ListPage):
 
     @cached_property
     def counts(self) -> LetterCounts:
-        return count_letters(self.filters.wanted)
+        return count_letters(self.filters.wanted) if self.filters.is_valid() else LetterCounts({})
 
     def paginator(self, _filters: django_filters.FilterSet, rows: QuerySet[Any]) -> "Paginator[Any]":
         return LetterPages(rows, self.page_size(), self._letters())
@@ -119,12 +119,16 @@ class LetterList(ListPage):
             letters=self._letters(),
             most_pages=COUNTED,
             is_sorted_by_time_alone=super().sort().column != "failed" and self._letters() > COUNTED,
-            searched=SEARCHED if is_search_bounded(wanted) else None,
+            searched=self.searched(),
             quarantined=0 if wanted.group else QuarantinedLetter.objects.count(),
             selectable=wanted.state if is_decided else LetterState.OPEN,
-            all_matching=_all_matching(wanted),
+            all_matching=_all_matching(wanted) if self.filters.is_valid() else None,
             counts_exact=self.counts.is_exact,
         )
+
+    def searched(self) -> int | None:
+        """How many letters a text was looked for in, where there are more."""
+        return SEARCHED if self.filters.is_valid() and is_search_bounded(self.filters.wanted) else None
 
     def _groups(self, wanted: int | None) -> dict[str, Any]:
         """The largest, and what is known of the one whose letters are listed."""

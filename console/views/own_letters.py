@@ -17,13 +17,7 @@ from console.payloads import show_headers, show_payload
 from console.views import dead_letters
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterEdit
-from queueapi.selectors.dead_letters import (
-    COUNTED,
-    SEARCHED,
-    headers_told,
-    is_search_bounded,
-    letters_for_lists,
-)
+from queueapi.selectors.dead_letters import COUNTED, headers_told, letters_for_lists
 from queueapi.selectors.message_types import form_of_queue
 
 
@@ -47,7 +41,7 @@ class OwnLetterList(dead_letters.LetterList):
             **kwargs,
             letters=self._letters(),
             most_pages=COUNTED,
-            searched=SEARCHED if is_search_bounded(wanted) else None,
+            searched=self.searched(),
             selectable=wanted.state if is_decided else LetterState.OPEN,
         )
 

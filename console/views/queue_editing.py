@@ -12,8 +12,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from console.access import actor_of
 from console.changes import of_field, refuse
+from console.plan_digests import digest, is_confirmed, is_to_be_done
 from console.queue_configuration_forms import NewQueueForm, QueueForm, shown
-from console.queue_edits import Seen, clashes, digest, merged
+from console.queue_edits import Seen, clashes, merged
 from console.queue_plans import queue_plan
 from console.strategies import chosen_picture
 from queueapi.actions.queues import change_queue, create_queue
@@ -39,7 +40,7 @@ def create(request: HttpRequest) -> HttpResponse:
         tenant, chosen = form.cleaned_data["tenant"], form.chosen()
         planned = digest({"tenant": tenant, **chosen})
         try:
-            if _is_confirmed(request, planned):
+            if is_confirmed(request, planned):
                 queue = create_queue(actor_of(request), tenant, **chosen)
                 messages.success(request, f"Created: queue {queue.name}. Its topics are made now.")
                 return redirect("queue", pk=queue.pk)
@@ -74,7 +75,7 @@ def _change(request: HttpRequest, queue: Queue, form: QueueForm, seen: Seen) -> 
         return change_queue(actor_of(request), queue, seen=seen.version, **edits)
 
     try:
-        if _is_confirmed(request, planned):
+        if is_confirmed(request, planned):
             act()
             messages.success(request, "Changed. Hosts consume it so within seconds.")
             return redirect("queue_configuration", pk=queue.pk)
@@ -113,11 +114,6 @@ def _refuse(form: QueueForm, refusal: str, error: QueueError) -> None:
         refuse(form, refusal, error)
 
 
-def _is_confirmed(request: HttpRequest, planned: str) -> bool:
-    """What was typed after the plan is planned first."""
-    return "confirm" in request.POST and request.POST.get("planned") == planned
-
-
 def _show(
     request: HttpRequest, form: QueueForm, queue: Queue | None = None, *, status: int = 200, **more: Any
 ) -> HttpResponse:
@@ -132,7 +128,7 @@ def _show(
         "handler": handler,
         "helps": _helps(handler),
         # Confirmed, and planned again: something was typed in between.
-        "is_planned_anew": "confirm" in request.POST and "plan" in more,
+        "is_planned_anew": is_to_be_done(request) and "plan" in more,
         "back": reverse("queue_configuration", args=[queue.pk]) if queue else reverse("queues"),
         **more,
     }

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
+from console.audit_changes import audited
 from console.changes import readable_fields
 from console.lists import ListPage, Sort
 from console.tenant_filters import ProfileFilter
@@ -53,7 +54,7 @@ def show_profile(request: HttpRequest, pk: UUID) -> HttpResponse:
         "quotas": [(name, getattr(profile, name)) for name in QUOTAS],
         "tenants": list(profile.tenants.order_by("name")[:_TENANTS_SHOWN]),
         "services": dedicated_services(profile),
-        "audit": recent_audit("tenant_profile", profile.pk),
+        "audit": audited(request, recent_audit("tenant_profile", profile.pk)),
     }
     return render(request, "tenant_profiles/page.html", context)
 

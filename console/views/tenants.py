@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.access import actor_of
+from console.audit_changes import audited
 from console.changes import readable_fields
 from console.lists import ListPage, Sort
 from console.tenant_filters import TenantFilter
@@ -68,7 +69,7 @@ def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
         "shown": USAGE_DAYS,
         "freshness": freshness_from(vars(tenant)),
         "published": admission().usage(tenant.pk),
-        "audit": audit_of_tenant(tenant.pk),
+        "audit": audited(request, audit_of_tenant(tenant.pk)),
         "why_not_suspendable": "" if not tenant.is_system else plan_suspension(tenant, "-").why_not,
     }
     return render(request, "tenants/page.html", context)

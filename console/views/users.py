@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
+from console.audit_changes import audited
 from console.changes import carried_out, planned
 from console.lists import ListPage, Sort
 from console.people_filters import UserFilter
@@ -41,7 +42,7 @@ class UserList(ListPage):
 
 def show_user(request: HttpRequest, pk: int) -> HttpResponse:
     person = get_object_or_404(users_for_lists(), pk=pk)
-    context = {"person": person, "standing": role_of(person), "audit": recent_audit("user", pk)}
+    context = {"person": person, "standing": role_of(person), "audit": audited(request, recent_audit("user", pk))}
     return render(request, "users/page.html", context)
 
 

@@ -149,6 +149,19 @@ function setUpSelection(form) {
   show();
 }
 
+// --- Options of what can be chosen: those of what is not are not sent -------------------------------
+// Of very many things they would be more than a web server takes.
+
+function showOptions() {
+  for (const options of findAll("[data-while]")) options.disabled = !find(options.dataset.while).checked;
+}
+
+function setUpOptions() {
+  showOptions();
+  document.addEventListener("change", showOptions);
+  addEventListener("pageshow", showOptions); // what was typed may be there again by now
+}
+
 // --- Copying: what is shown once ------------------------------------------------------------------
 
 function setUpCopying(button) {
@@ -532,6 +545,7 @@ setUpHand();
 setUpLive();
 findAll("[data-selection]").forEach(setUpSelection);
 findAll("[data-copy]").forEach(setUpCopying);
+setUpOptions();
 setUpTyped();
 setUpSending();
 setUpChoosing();

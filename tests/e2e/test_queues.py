@@ -80,6 +80,18 @@ def test_several_queues_are_paused_and_resumed_after_their_plan(demo: RunningSys
     expect(rows).to_have_count(0)
 
 
+def test_enter_shows_the_plan_of_what_was_typed_and_does_nothing(page: Page, demo: RunningSystem) -> None:
+    page.goto("/queues/")
+    page.get_by_role("link", name="Core", exact=True).click()
+    page.get_by_role("link", name="Resize…").click()
+    for number in ("24", "48"):
+        page.get_by_label("Partitions").fill(number)
+        page.get_by_label("Partitions").press("Enter")
+        expect(page.get_by_text("Topics to be made")).to_be_visible()
+        expect(page.get_by_label("Partitions")).to_have_value(number)
+        expect(page).to_have_url(re.compile("/resize/$"))
+
+
 def test_charts_come_after_the_page_and_the_time_is_chosen(page: Page, demo: RunningSystem) -> None:
     page.goto("/queues/")
     page.get_by_role("link", name="Core", exact=True).click()

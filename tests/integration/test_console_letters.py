@@ -1,10 +1,14 @@
 """Dead letters in the console: groups, the ledger, mending a message, and replays with a rate, a ramp and a filter."""
 
+import html
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import strip_tags
@@ -26,8 +30,12 @@ from queueapi.models import (
     Queue,
     Replay,
 )
+from queueapi.selectors import letter_owners
+from queueapi.selectors.letter_filter import LetterFilter
+from queueapi.selectors.letter_owners import owners_of
 from queuecore.messages import QueueMessage
 from tests.letters import make_letter, states_of
+from tests.page_forms import confirm, fields_of, first_button
 from tests.page_offers import Page
 
 pytestmark = pytest.mark.django_db
@@ -107,12 +115,33 @@ def test_the_overview_leads_to_replaying_a_whole_group_in_three_clicks(admin_cli
     assert "Replay the group…" in listed
     plan = admin_client.post(reverse("replay_letters"), {"group": letters[0].group_id})
     assert "3 messages will be sent again" in text(plan)
-    started = admin_client.post(
-        reverse("replay_letters"),
-        {"group": letters[0].group_id, "planned": "yes", "ramp": "1, 2", "confirm": "yes"},
-    )
+    started = confirm(admin_client, reverse("replay_letters"), {"group": letters[0].group_id, "ramp": "1, 2"})
     assert started.status_code == 302
     assert Replay.objects.get().ramp == [1, 2]
+
+
+def test_the_plan_of_a_replay_says_whose_letters_they_are(admin_client, queue) -> None:
+    greenhouse, harbour = (create_tenant(SYSTEM, name) for name in ("Greenhouse", "Harbour"))
+    for tenant in (greenhouse, harbour, harbour, None):
+        letter = make_letter(queue, tenant=tenant)
+    told = r"Harbour</strong> 2, <strong>[^<]*</strong> 1, <strong>[^<]*</strong> 1\."
+    asked = {"group": letter.group_id}
+    assert re.search(told, text(admin_client.post(reverse("replay_letters"), asked)))
+    assert "<strong>no tenant's</strong> 1" in html.unescape(text(admin_client.post(reverse("replay_letters"), asked)))
+
+
+def test_of_very_many_letters_the_tallies_say_whose_they_are(queue, monkeypatch) -> None:
+    monkeypatch.setattr(letter_owners, "COUNTED", 1)
+    harbour = create_tenant(SYSTEM, "Harbour")
+    for tenant in (harbour, harbour, None):
+        make_letter(queue, tenant=tenant)
+    wanted = LetterFilter(queue=queue.pk)
+    with CaptureQueriesContext(connection) as asked:
+        owners = owners_of(wanted, wanted.rows(), 3)
+    assert owners is not None
+    assert dict(owners.shown) == {harbour: 2, None: 1}
+    assert not [query for query in asked if '"queueapi_deadletter"' in query["sql"]]
+    assert owners_of(LetterFilter(since=timezone.now()), wanted.rows(), 3) is None
 
 
 def test_how_many_letters_are_newer_is_told_beside_rows_that_stay(admin_client, queue) -> None:
@@ -143,10 +172,10 @@ def test_a_group_that_is_gone_has_no_letters(admin_client, queue) -> None:
 
 def test_a_replay_is_gone_about_as_was_chosen(admin_client, queue) -> None:
     letter = make_letter(queue)
-    asked = {"letter": str(letter.pk), "planned": "yes", "rate": "0.5", "ramp": "", "abort_percent": "25"}
+    asked = {"letter": str(letter.pk), "rate": "0.5", "ramp": "", "abort_percent": "25"}
     assert "At this rate sending takes 2 s" in text(admin_client.post(reverse("replay_letters"), asked))
     assert not Replay.objects.exists()
-    admin_client.post(reverse("replay_letters"), {**asked, "reason": "billing is back", "confirm": "yes"})
+    confirm(admin_client, reverse("replay_letters"), {**asked, "reason": "billing is back"})
     replay = Replay.objects.get()
     assert (replay.rate_per_s, replay.ramp, replay.abort_ratio) == (0.5, [], 0.25)
     assert LedgerEntry.objects.get().reason == "billing is back"
@@ -155,14 +184,36 @@ def test_a_replay_is_gone_about_as_was_chosen(admin_client, queue) -> None:
     assert "<strong>1</strong> not sent yet" in page
 
 
+def test_a_replay_is_carried_out_as_its_plan_was_shown_and_not_otherwise(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    plan = text(admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk)}))
+    assert first_button(plan, 'id="replay"') == "Show the plan anew"
+    sent = fields_of(plan, 'id="replay"')
+    anew = admin_client.post(reverse("replay_letters"), {**sent, "rate": "0.5", "confirm": "yes"})
+    assert "This is not what the plan before was for" in text(anew)
+    assert "At this rate sending takes 2 s" in text(anew)
+    assert not Replay.objects.exists()
+    # A reason is no part of it.
+    sent = {**fields_of(text(anew), 'id="replay"'), "reason": "billing is back", "confirm": "yes"}
+    assert admin_client.post(reverse("replay_letters"), sent).status_code == 302
+    assert Replay.objects.get().rate_per_s == 0.5
+
+
+def test_a_replay_whose_plan_nobody_saw_is_planned(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    page = text(admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk), "confirm": "yes"}))
+    assert "1 message will be sent again" in page
+    assert not Replay.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [({"ramp": "10, 1"}, "each larger"), ({"ramp": "many"}, "whole numbers"), ({"rate": "-1"}, "greater than")],
 )
 def test_what_makes_no_sense_is_refused_and_kept(admin_client, queue, wrong, told) -> None:
     letter = make_letter(queue)
-    asked = {"letter": str(letter.pk), "planned": "yes", "reason": "typed before", "confirm": "yes", **wrong}
-    page = text(admin_client.post(reverse("replay_letters"), asked))
+    asked = {"letter": str(letter.pk), "reason": "typed before", **wrong}
+    page = text(confirm(admin_client, reverse("replay_letters"), asked))
     assert told in page
     assert "typed before" in page
     assert not Replay.objects.exists()
@@ -207,7 +258,7 @@ def test_letters_that_come_after_the_plan_are_left_as_they_are(
     assert "3 letters</button>" in text(plan)
     # It failed long before: what counts is when it came.
     late = make_letter(queue, state=before)
-    confirmed = {**chosen, "planned_at": plan.context["planned_at"], "reason": "known", "confirm": "yes"}
+    confirmed = {**fields_of(text(plan), 'name="planned_at"'), "reason": "known", "confirm": "yes"}
     assert admin_client.post(reverse(name), confirmed).status_code == 302
     assert states_of([letter.pk for letter in planned]) == [after] * 3
     assert states_of([late.pk]) == [before]
@@ -233,7 +284,7 @@ def test_a_plan_of_no_time_that_there_is_confirms_nothing(admin_client, queue) -
 @pytest.mark.parametrize("sent", ["nonsense", "[]", '{"color": "red"}', '{"queue": 7}'])
 def test_a_filter_that_no_page_sends_chooses_nothing(admin_client, queue, sent) -> None:
     make_letter(queue)
-    page = admin_client.post(reverse("replay_letters"), {"filter": sent, "confirm": "yes"})
+    page = confirm(admin_client, reverse("replay_letters"), {"filter": sent})
     assert "There is nothing to replay" in text(page)
     assert not Replay.objects.exists()
 
