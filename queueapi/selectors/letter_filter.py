@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from queueapi.choices import LetterState
 from queueapi.errors import InvalidInput
 from queueapi.models import DeadLetter, DeadLetterGroup
+from queueapi.selectors.as_read import AsRead
 from queueapi.times import read_aware_time
 
 # As many letters are sorted in no time.
@@ -93,6 +94,14 @@ class LetterFilter:
 
 # What an action is to work on.
 Selection = LetterFilter | Sequence[UUID]
+
+
+def counted(letters: QuerySet[DeadLetter], selection: Selection, *columns: str) -> QuerySet[Any, tuple[Any, ...]]:
+    """How many of the letters there are by each of these columns, as tuples that end with their number. `selection` is
+    what the letters are of: where each is looked at, no index of the columns helps."""
+    is_searching = isinstance(selection, LetterFilter) and selection.is_searching
+    by = {f"by_{column}": AsRead(column) if is_searching else F(column) for column in columns}
+    return letters.order_by().annotate(**by).values_list(*by).annotate(number=Count("*"))
 
 
 def selected_letters(selection: Selection) -> QuerySet[DeadLetter]:

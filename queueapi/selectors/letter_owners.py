@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import QuerySet, Sum
 
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, Tenant
 from queueapi.models.dead_letter_group import NOBODY
 from queueapi.selectors.dead_letters import COUNTED, tallies
-from queueapi.selectors.letter_filter import LetterFilter, Selection
+from queueapi.selectors.letter_filter import LetterFilter, Selection, counted
 
 _SHOWN: Final = 10
 
@@ -29,8 +29,7 @@ def owners_of(selection: Selection, ready: QuerySet[DeadLetter], letters: int) -
     """Of those of `selection` that are `ready`, so many `letters`. Of very many the tallies tell, with the few that are
     refused; None where each would have to be read."""
     if letters <= COUNTED:
-        rows = ready.order_by().values_list("tenant_id").annotate(number=Count("*"))
-        return _named(Counter(dict(rows)))
+        return _named(Counter(dict(counted(ready, selection, "tenant_id"))))
     if isinstance(selection, LetterFilter) and selection.is_tallied:
         tallied = tallies(selection).filter(state=LetterState.OPEN)
         numbers = dict(tallied.values_list("tenant_id").annotate(number=Sum("letters")))

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import Count, Q
+from django.db.models import Q
 
 from queueapi.change_plans import Change
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, Queue, Tenant
 from queueapi.selectors.dead_letters import count_letters
-from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
+from queueapi.selectors.letter_filter import LetterFilter, Selection, counted, selected_letters
 
 ANY: Final = Q()
 CONCERNED_SHOWN: Final = 25
@@ -86,8 +86,8 @@ def plan_change(selection: Selection, before: LetterState, after: LetterState, m
 def concerned(selection: Selection, before: LetterState, ready: Q = ANY) -> tuple[list[Concerned], int]:
     """Whose letters a change of those in `before` would be of, and in which queues, most first; and how many more of
     these there are."""
-    rows = selected_letters(selection).filter(ready, state=before).order_by().values_list("queue_id", "tenant_id")
-    counts = list(rows.annotate(letters=Count("*")).order_by("-letters", "queue_id", "tenant_id"))
+    rows = counted(selected_letters(selection).filter(ready, state=before), selection, "queue_id", "tenant_id")
+    counts = list(rows.order_by("-number", "by_queue_id", "by_tenant_id"))
     shown = counts[:CONCERNED_SHOWN]
     queues = Queue.objects.select_related("tenant").in_bulk({queue for queue, _, _ in shown})
     tenants = Tenant.objects.in_bulk({tenant for _, tenant, _ in shown if tenant is not None})
@@ -97,11 +97,11 @@ def concerned(selection: Selection, before: LetterState, ready: Q = ANY) -> tupl
 
 def _by_state(selection: Selection) -> dict[LetterState, int]:
     if isinstance(selection, LetterFilter) and selection.is_tallied:
-        counted = count_letters(selection).by_state
-        return {state: number for state, number in counted.items() if selection.state in (None, state)}
-    rows = selected_letters(selection).order_by().values_list("state")
+        numbers = count_letters(selection).by_state
+        return {state: number for state, number in numbers.items() if selection.state in (None, state)}
     # From the index alone where only times are asked for.
-    return {LetterState(state): number for state, number in rows.annotate(number=Count("*"))}
+    rows = counted(selected_letters(selection), selection, "state")
+    return {LetterState(state): number for state, number in rows}
 
 
 def _why_not(selection: Selection, letters: int, most: int, refusal: str) -> str:

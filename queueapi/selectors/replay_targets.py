@@ -11,11 +11,11 @@ from django.db.models import Count, QuerySet, Sum
 
 from queueapi.addressing import addresses
 from queueapi.choices import LetterState
-from queueapi.models import DeadLetter, Queue
+from queueapi.models import DeadLetter, DeadLetterGroup, Queue
 from queueapi.replay_messages import Route, key_of
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.dead_letters import COUNTED, tallies
-from queueapi.selectors.letter_filter import LetterFilter, Selection
+from queueapi.selectors.letter_filter import LetterFilter, Selection, counted
 from queueapi.selectors.replay_readiness import OWN, queues_deleted, ready_letters, why_refused_themselves
 
 # Of more queues those are told that get most.
@@ -72,7 +72,7 @@ def _numbers(selection: Selection, target: Queue | None, settings: ReplaySetting
     if isinstance(selection, LetterFilter) and every.total() > COUNTED:
         own = _by_queue(every, selection, settings)
     else:
-        own = _by_partition(ready.filter(OWN))
+        own = _by_partition(ready.filter(OWN), selection)
     return own + _routed(ready.exclude(OWN), None)
 
 
@@ -98,9 +98,16 @@ def _by_queue(every: Counter[UUID], wanted: LetterFilter, settings: ReplaySettin
     return Counter({(queue, None): letters for queue, letters in every.items()})
 
 
-def _by_partition(ready: QuerySet[DeadLetter]) -> Counter[Place]:
-    places = ready.order_by().values_list("queue_id", "partition").annotate(letters=Count("*"))
-    return Counter({(queue, partition): letters for queue, partition, letters in places})
+def _by_partition(ready: QuerySet[DeadLetter], selection: Selection) -> Counter[Place]:
+    """Counted by group, whose number is sorted in less time than its queue's id."""
+    places, numbers = list(counted(ready, selection, "group_id", "partition")), Counter[Place]()
+    groups = DeadLetterGroup.objects.order_by()
+    if len(places) <= _TOLD:
+        groups = groups.filter(pk__in={group for group, _, _ in places})
+    queues = dict(groups.values_list("pk", "queue_id"))
+    for group, partition, letters in places:
+        numbers[queues[group], partition] += letters
+    return numbers
 
 
 def _routed(ready: QuerySet[DeadLetter], target: Queue | None) -> Counter[Place]:

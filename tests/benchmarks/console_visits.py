@@ -107,6 +107,7 @@ def _plans(pages: Mapping[str, str]) -> Iterator[Visit]:
         "all letters": {"filter": "{}"},
         "a queue's": {"filter": f'{{"queue": "{UUID(int=1)}"}}'},
         "a word's": {"filter": '{"text": "hot"}'},
+        "a rare word's": {"filter": '{"text": "sensor 7777 "}'},
         "a time's": {"filter": '{"since": "2025-12-31T20:00:00Z"}'},
         "a group's": {"group": str(group)},
         "a page's": {"letter": shown},
