@@ -84,11 +84,12 @@ def test_enter_shows_the_plan_of_what_was_typed_and_does_nothing(page: Page, dem
     page.goto("/queues/")
     page.get_by_role("link", name="Core", exact=True).click()
     page.get_by_role("link", name="Resize…").click()
+    partitions = page.get_by_role("spinbutton", name="Partitions")
     for number in ("24", "48"):
-        page.get_by_label("Partitions").fill(number)
-        page.get_by_label("Partitions").press("Enter")
+        partitions.fill(number)
+        partitions.press("Enter")
         expect(page.get_by_text("Topics to be made")).to_be_visible()
-        expect(page.get_by_label("Partitions")).to_have_value(number)
+        expect(partitions).to_have_value(number)
         expect(page).to_have_url(re.compile("/resize/$"))
 
 
