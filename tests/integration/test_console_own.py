@@ -14,6 +14,7 @@ from console.own_pages import OWN
 from console.urls import urlpatterns
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.pauses import pause_queue
+from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LetterState, OperationState, Role
 from queueapi.models import (
@@ -26,12 +27,14 @@ from queueapi.models import (
     PipelineRun,
     PipelineStanding,
     Queue,
+    Replay,
     Tenant,
     TenantUsageDay,
 )
 from queuecore.messages import OF_SENDERS
 from tests.alerts import make_alert
 from tests.letters import make_letter, make_letters
+from tests.page_forms import confirm
 from tests.people import person, token_of
 
 pytestmark = pytest.mark.django_db
@@ -294,6 +297,24 @@ def test_audit_tells_their_administrators_what_was_done_and_not_from_where(world
     assert "suspend" in page
     assert "10.1.2.3" not in page
     assert browser_of(world, "ned").get(reverse("audit")).status_code == 403
+
+
+def test_their_replay_leads_to_their_letters_of_it(world) -> None:
+    mine, theirs = (make_letter(world.shared, tenant=one) for one in (world.tenant, world.other))
+    client = browser(world)
+    confirm(client, reverse("replay_letters"), {"letter": str(mine.pk)})
+    replay = Replay.objects.get()
+    Replay.objects.update(sent=1)
+    asked = f"?replay={replay.pk}&state=replaying"
+    page = seen(client, "operation", replay.operation_id)
+    assert f'href="{reverse("dead_letters")}{asked}"'.replace("&", "&amp;") in page
+    listed = client.get(reverse("dead_letters") + asked)
+    assert [row.pk for row in listed.context["page"].object_list] == [mine.pk]
+    assert reverse("operation", args=[replay.operation_id]) in listed.content.decode()
+    of_others = start_replay(SYSTEM, [theirs.pk])
+    page = seen(client, "dead_letters", replay=of_others.pk)
+    assert "No dead letters match" in page
+    assert str(of_others.operation_id) not in page
 
 
 def test_the_audit_tells_nothing_of_by_which_token_an_operator_came(world) -> None:
