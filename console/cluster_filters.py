@@ -38,17 +38,22 @@ class ServiceFilter(ListFilter):
         return rows.filter(pk__in=those) if value == "alive" else rows.exclude(pk__in=those)
 
 
-def _owners() -> list[tuple[str, str]]:
+def owner_choices() -> list[tuple[str, str]]:
     """Whoever may have any. Asked anew for each page."""
     known = services().order_by("service_id").values_list("service_id", flat=True)
     return [(NOBODY, "Nobody"), *((name, name) for name in known)]
+
+
+def owner_named(choice: str) -> str | None:
+    """None: nobody."""
+    return None if choice == NOBODY else choice
 
 
 class PartitionFilter(ListFilter):
     q = search_box("Search", "search", "Name")
     queue = QueueNameFilter(method="by_queue")
     tenant = TenantNameFilter(method="by_tenant")
-    owner = django_filters.ChoiceFilter(choices=_owners, method="by_owner", empty_label="Any owner")
+    owner = django_filters.ChoiceFilter(choices=owner_choices, method="by_owner", empty_label="Any owner")
     unsettled = django_filters.BooleanFilter(
         label="Show", method="by_unsettled", widget=forms.Select(choices=[("", "All"), ("true", "Unsettled only")])
     )
@@ -68,7 +73,7 @@ class PartitionFilter(ListFilter):
         return rows.filter(tenant=value.pk)
 
     def by_owner(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
-        return rows.filter(owner=None if value == NOBODY else value)
+        return rows.filter(owner=owner_named(value))
 
     def by_unsettled(self, rows: QuerySet[Any], _name: str, value: bool) -> QuerySet[Any]:
         return rows.filter(UNSETTLED) if value else rows

@@ -34,6 +34,7 @@ from console.views import (
     queue_life,
     queue_list,
     queue_messages,
+    queue_partitions,
     queue_pauses,
     queues,
     rebalance_plans,
@@ -95,6 +96,12 @@ urlpatterns = [
     page("queues/<uuid:pk>/", queues.show_queue, "queue", Resource.QUEUES),
     page("queues/<uuid:pk>/charts/", queues.show_charts, "queue_charts", Resource.QUEUES),
     page("queues/<uuid:pk>/consumers/", queues.show_consumers, "queue_consumers", Resource.QUEUES),
+    page(
+        "queues/<uuid:pk>/partitions/",
+        queue_partitions.QueuePartitionList.as_view(),
+        "queue_partitions",
+        Resource.QUEUES,
+    ),
     page(
         "queues/<uuid:pk>/messages/",
         queue_messages.show_messages,

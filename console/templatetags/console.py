@@ -195,6 +195,11 @@ def short_class(name: str) -> str:
 
 
 @register.filter
+def begins(path: str, start: str) -> bool:
+    return path.startswith(start)
+
+
+@register.filter
 def words(name: str) -> str:
     """`retries_exhausted` as people say it."""
     return name.replace("_", " ")
