@@ -17,6 +17,7 @@ from console.views import (
     own_alerts,
     own_home,
     own_letters,
+    own_password,
     own_queues,
     queue_editing,
     queue_partitions,
@@ -27,6 +28,7 @@ from console.views import (
 
 OWN: Final[Mapping[str, View]] = {
     "overview": own_home.show_home,
+    "own_password": own_password.change,
     "search": searching.show_search,
     "queues": own_queues.OwnQueueList.as_view(),
     "queue": own_queues.show_queue,

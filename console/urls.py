@@ -23,6 +23,7 @@ from console.views import (
     letter_groups,
     operations,
     overview,
+    own_password,
     partition_maps,
     partitions,
     pending_requests,
@@ -68,6 +69,9 @@ WRITE_CHANNELS = (WRITE, Resource.ALERT_CHANNELS)
 ISOLATION = Resource.ISOLATION_REQUESTS
 DECIDE = (WRITE, ISOLATION)
 
+# Whoever has a role may see that much: their own password is everybody's to change.
+OF_EVERYBODY = (READ, Resource.QUEUES)
+
 sign_in = LoginView.as_view(
     template_name="login.html", authentication_form=SignInForm, redirect_authenticated_user=True
 )
@@ -79,6 +83,7 @@ urlpatterns = [
     path("login/", sign_in, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     page("", overview.show_overview, "overview", Resource.QUEUES),
+    page("password/", own_password.change, "own_password", Resource.QUEUES, OF_EVERYBODY),
     page("search/", searching.show_search, "search", Resource.QUEUES),
     page("queues/", queue_list.QueueList.as_view(), "queues", Resource.QUEUES),
     page("queues/export.csv", queue_list.export_queues, "export_queues", Resource.QUEUES),
