@@ -28,7 +28,7 @@ _KINDS: Final = {
     SubjectKind.CLUSTER: "Of the cluster",
     SubjectKind.PIPELINE: "Of the pipeline",
 }
-_LABELS: Final = {
+LABELS: Final = {
     "threshold": "Fires above",
     "for_s": "For at least (s)",
     "resolve_at": "Resolves at",
@@ -94,7 +94,7 @@ class RuleChangeForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's own
     class Meta:
         model = AlertRule
         fields: tuple[str, ...] = (*CHANGEABLE, *CHANNEL_FIELDS)
-        labels = _LABELS
+        labels = LABELS
         help_texts = _HELP
         widgets = {"name": forms.TextInput(attrs={"autocomplete": "off"})}
         field_classes = {"threshold": NumberField, "resolve_at": NumberField}

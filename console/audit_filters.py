@@ -1,11 +1,14 @@
 """What the audit can be narrowed to. It has every change there ever was: whole names are found in all of it by an
-index, parts of them in the newest."""
+index, parts of them in the newest. All of that is of what whoever looks may know of: a tenant's people are not told by
+an answer which names others have."""
 
+from datetime import datetime
 from typing import Any, Final
 
 import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
+from django.utils.functional import cached_property
 
 from console.filters import ListFilter, TimeFilter, search_box
 from queueapi.models import AuditEntry
@@ -33,7 +36,7 @@ class AuditFilter(ListFilter):
     @property
     def is_search_bounded(self) -> bool:
         """Whether there are older entries that were not searched. Known once the rows were asked for."""
-        return self._is_searching and AuditEntry.objects.order_by()[SEARCHED : SEARCHED + 1].exists()
+        return self._is_searching and self._oldest_searched is not None
 
     def by_actor(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
         return self._named(rows, value, "actor_name")
@@ -49,7 +52,7 @@ class AuditFilter(ListFilter):
 
     def _named(self, rows: QuerySet[Any], value: str, *fields: str) -> QuerySet[Any]:
         for field in fields:
-            if AuditEntry.objects.filter(**{field: value}).order_by().exists():
+            if self.queryset.filter(**{field: value}).order_by().exists():
                 return rows.filter(**{field: value})
         part = Q()
         for field in fields:
@@ -57,7 +60,12 @@ class AuditFilter(ListFilter):
         return self._newest(rows).filter(part)
 
     def _newest(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        """Ids rise with time."""
         self._is_searching = True
-        newest = AuditEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-        return rows.filter(pk__gt=newest - SEARCHED)
+        oldest = self._oldest_searched
+        return rows if oldest is None else rows.filter(at__gte=oldest)
+
+    @cached_property
+    def _oldest_searched(self) -> datetime | None:
+        """Since when entries are searched; None: all are."""
+        times = self.queryset.order_by("-at").values_list("at", flat=True)[SEARCHED - 1 : SEARCHED + 1]
+        return times[0] if len(times) > 1 else None

@@ -9,6 +9,7 @@ from django.db.models import Manager
 from django.forms import BaseForm
 from django.http import HttpRequest
 
+from console.plan_words import label_of, told_value
 from queueapi.actions.rehearsing import rehearse
 from queueapi.change_plans import NOTHING, Change, ChangePlan
 from queueapi.errors import ActionError
@@ -36,7 +37,7 @@ def carried_out(
     if request.method != "POST" or not form.is_valid():
         return None, None
     try:
-        return (None, readable(rehearse(act))) if "plan" in request.POST else (act(), None)
+        return (None, readable(rehearse(act), _metric(form))) if "plan" in request.POST else (act(), None)
     except ActionError as error:
         refuse(form, refusal, error)
     return None, None
@@ -66,21 +67,31 @@ def planned(act: Callable[[], object]) -> ChangePlan:
         return ChangePlan(NOTHING, why_not=error.message)
 
 
-def readable(plan: ChangePlan) -> ChangePlan:
-    """Fields by their names: whose they are is the page's title."""
-    return readable_fields(replace(plan, changes=tuple(change for change in plan.changes if ": " in change.what)))
+def readable(plan: ChangePlan, metric: str | None = None) -> ChangePlan:
+    """Fields by their labels: whose they are is the page's title. `metric` is a rule's, where the plan leaves it as it
+    is."""
+    changes = tuple(change for change in plan.changes if ": " in change.what)
+    return readable_fields(replace(plan, changes=changes), metric)
 
 
-def readable_fields(plan: ChangePlan) -> ChangePlan:
+def readable_fields(plan: ChangePlan, metric: str | None = None) -> ChangePlan:
     """The same, of a plan that is of one thing's fields alone."""
-    return replace(plan, changes=tuple(_readable(change) for change in plan.changes))
+    told = [(change.what.rpartition(": ")[2], change) for change in plan.changes]
+    known = next((change.after or change.before for name, change in told if name == "metric"), metric)
+    return replace(plan, changes=tuple(_readable(name, change, known) for name, change in told))
 
 
-def _readable(change: Change) -> Change:
-    name = change.what.rpartition(": ")[2]
+def _metric(form: BaseForm) -> str | None:
+    return getattr(getattr(form, "instance", None), "metric", None)
+
+
+def _readable(name: str, change: Change, metric: str | None) -> Change:
     rows = _NAMED.get(name)
-    before, after = (_text(each if rows is None else _called(rows, each)) for each in (change.before, change.after))
-    return Change(name.replace("_", " "), before, after)
+
+    def told(value: Any) -> Any:
+        return _text(told_value(name, value, metric) if rows is None else _called(rows, value))
+
+    return Change(label_of(name), told(change.before), told(change.after))
 
 
 def _called(rows: Manager[Any], pk: Any) -> Any:

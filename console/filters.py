@@ -116,6 +116,7 @@ class LetterListFilter(ListFilter):
     state = django_filters.ChoiceFilter(choices=LetterState, widget=forms.HiddenInput)
     group = GroupFilter()
     error = django_filters.CharFilter(widget=forms.HiddenInput)
+    replay = django_filters.UUIDFilter(widget=forms.HiddenInput)
 
     class Meta:
         model = DeadLetter
@@ -135,6 +136,7 @@ class LetterListFilter(ListFilter):
             text=given.get("q") or "",
             since=given.get("since"),
             until=given.get("until"),
+            replay=given.get("replay"),
         )
 
     def filter_queryset(self, _rows: QuerySet[Any]) -> QuerySet[Any]:

@@ -84,8 +84,7 @@ class ListPage(TemplateView):
         return Paginator(rows, self.page_size())
 
     def page_size(self) -> int:
-        asked = self.request.GET.get("size", "")
-        return int(asked) if asked in {str(size) for size in PAGE_SIZES} else PAGE_SIZES[0]
+        return asked_page_size(self.request.GET)
 
     def sort(self) -> Sort:
         asked = self.request.GET.get("sort", "")
@@ -108,6 +107,11 @@ class ListPage(TemplateView):
         rows = self.filter_class(others, queryset=self.all_rows(), request=self.request).qs
         numbers = dict(rows.order_by().values_list("state").annotate(number=Count("pk")))
         return make_tabs(self.states, numbers, current)
+
+
+def asked_page_size(asked: QueryDict) -> int:
+    size = asked.get("size", "")
+    return int(size) if size in {str(each) for each in PAGE_SIZES} else PAGE_SIZES[0]
 
 
 def _may_be_empty(rows: QuerySet[Any], column: str) -> bool:

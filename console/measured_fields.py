@@ -2,6 +2,7 @@
 that the REST interface has."""
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 
@@ -12,11 +13,21 @@ _WRITTEN: Final = re.compile(r"(-?[0-9][0-9 ,_]*(?:\.[0-9]+)?) *([A-Za-z]*)")
 _MOST_CHARACTERS: Final = 40
 
 
-class MeasuredField(forms.CharField):
-    """`units` from the smallest on, each with how much it is of the first. `unlimited` is what stands for -1, where
-    that has a meaning."""
+# From the smallest on, each with how much it is of the first.
+MILLISECONDS: Final[Mapping[str, int]] = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 
-    units: ClassVar[dict[str, int]]
+
+def exactly(value: int, units: Mapping[str, int]) -> str:
+    """In the largest of these units in which it is whole: what was set is told as it is, and not about so."""
+    whole = [unit for unit, size in units.items() if value % size == 0] if value else [next(iter(units))]
+    return f"{value // units[whole[-1]]:,} {whole[-1]}"
+
+
+class MeasuredField(forms.CharField):
+    """`unlimited` is what stands for -1, where that has a meaning."""
+
+    units: ClassVar[Mapping[str, int]]
     example: ClassVar[str]
 
     def __init__(self, unlimited: str = "", **options: Any) -> None:
@@ -25,13 +36,11 @@ class MeasuredField(forms.CharField):
         super().__init__(widget=forms.TextInput(attrs=attributes), max_length=_MOST_CHARACTERS, **options)
 
     def prepare_value(self, value: Any) -> Any:
-        """In the largest unit that is exact."""
         if not isinstance(value, int):
             return value
         if value == -1 and self._unlimited:
             return self._unlimited
-        unit = next(unit for unit in reversed(self.units) if value % self.units[unit] == 0)
-        return f"{value // self.units[unit]} {unit if value else next(iter(self.units))}"
+        return exactly(value, self.units)
 
     def clean(self, value: Any) -> int | None:
         text = super().clean(value)
@@ -53,10 +62,10 @@ class MeasuredField(forms.CharField):
 
 
 class MillisecondsField(MeasuredField):
-    units = {"ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+    units = MILLISECONDS
     example = "90 s"
 
 
 class BytesField(MeasuredField):
-    units = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
+    units = BYTES
     example = "50 MiB"

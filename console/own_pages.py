@@ -17,8 +17,10 @@ from console.views import (
     own_alerts,
     own_home,
     own_letters,
+    own_password,
     own_queues,
     queue_editing,
+    queue_partitions,
     searching,
     tokens,
     usage,
@@ -26,9 +28,11 @@ from console.views import (
 
 OWN: Final[Mapping[str, View]] = {
     "overview": own_home.show_home,
+    "own_password": own_password.change,
     "search": searching.show_search,
     "queues": own_queues.OwnQueueList.as_view(),
     "queue": own_queues.show_queue,
+    "queue_partitions": queue_partitions.OwnPartitionList.as_view(),
     "queue_charts": own_queues.show_charts,
     "explain_strategies": queue_editing.explain,
     "pause_queue": own_queues.pause,

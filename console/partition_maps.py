@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from console.cluster_filters import NOBODY
 from queueapi.choices import Tone
 from queueapi.models import Queue
 from queueapi.selectors.partition_map import OwnedCell, PartitionMap, QueueOwners
@@ -15,7 +16,7 @@ from queueapi.selectors.partition_map import OwnedCell, PartitionMap, QueueOwner
 MOST_COLUMNS: Final = 120
 ROW: Final = 26
 # The longest name, and as much for each of its letters.
-_LONGEST: Final = 26
+_LONGEST: Final = 36
 _LETTER: Final = 7
 _HEAD: Final = 96
 _WIDTH: Final = 860
@@ -67,7 +68,7 @@ class DrawnMap:
 
 def draw_map(seen: PartitionMap) -> DrawnMap:
     named, left_out = _columns(seen.owners)
-    begin = 16 + _LETTER * max((len(_cut(row.queue.name, _LONGEST)) for row in seen.queues), default=0)
+    begin = 16 + _LETTER * max((len(_cut(row.queue.full_name, _LONGEST)) for row in seen.queues), default=0)
     each = max(_LEAST, min(_WIDEST, _WIDTH / max(len(named), 1)))
     places = {owner: begin + index * each for index, owner in enumerate(named)}
     cells = [cell for index, row in enumerate(seen.queues) for cell in _cells(row, places, _HEAD + index * ROW, each)]
@@ -105,27 +106,32 @@ def _cells(row: QueueOwners, places: dict[str, float], y: int, width: float) -> 
 def _cell(queue: Queue, owner: str, cell: OwnedCell, most: int, x: float, y: int, width: float) -> Cell:
     """Its darkness is of the queue's own most: queues of three partitions are compared among themselves."""
     moving = f", {cell.moving} of them on their way to another" if cell.moving else ""
-    told = f"{queue.name}: {owner} has {cell.partitions:,} of {queue.partitions:,} partitions{moving}"
+    told = f"{queue.full_name}: {owner} has {cell.partitions:,} of {queue.partitions:,} partitions{moving}"
     if owner == _NOBODY:
         tone = f"map-{Tone.BAD}"
     elif cell.moving:
         tone = f"map-{Tone.BUSY}"
     else:
         tone = f"map-{ceil(_LEVELS * cell.partitions / most)}"
-    asked = {"queue": queue.name, **({"owner": owner} if owner not in (_NOBODY, _OTHERS) else {})}
     text = f"{cell.partitions:,}" if width >= _NUMBERED else ""
-    return Cell(x, y, text, told, f"{reverse('partitions')}?{urlencode(asked)}", tone)
+    return Cell(x, y, text, told, _list_of(owner, queue=queue.pk), tone)
 
 
 def _column(owner: str, x: float, width: float) -> Label:
-    url = "" if owner in (_NOBODY, _OTHERS) else f"{reverse('partitions')}?{urlencode({'owner': owner})}"
+    url = "" if owner in (_NOBODY, _OTHERS) else _list_of(owner)
     return Label(x + width / 2 - 2, _HEAD - 8, _cut(owner, 16), owner, url)
+
+
+def _list_of(owner: str, **asked: Any) -> str:
+    """The same partitions, as a list. Those of several owners are not to be asked for."""
+    whose = {} if owner == _OTHERS else {"owner": NOBODY if owner == _NOBODY else owner}
+    return f"{reverse('partitions')}?{urlencode({**asked, **whose})}"
 
 
 def _row(row: QueueOwners, x: int, y: int) -> Label:
     queue = row.queue
-    told = f"{queue.name} of {queue.tenant}: {row.partitions:,} of {queue.partitions:,} partitions"
-    return Label(x, y + ROW / 2, _cut(queue.name, _LONGEST), told, reverse("queue", args=[queue.pk]))
+    told = f"{queue.full_name}: {row.partitions:,} of {queue.partitions:,} partitions"
+    return Label(x, y + ROW / 2, _cut(queue.full_name, _LONGEST), told, reverse("queue", args=[queue.pk]))
 
 
 def _cut(text: str, most: int) -> str:

@@ -58,6 +58,32 @@ class PasswordForm(forms.Form):
     )
 
 
+class OwnPasswordForm(PasswordForm):
+    current = forms.CharField(
+        label="The one you have",
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+        help_text="A wrong one counts as at sign-in.",
+    )
+    repeated = forms.CharField(
+        label="The new one again",
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Nobody sees what they type here.",
+    )
+    field_order = ("current", "password", "repeated")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["password"].label = "The new one"
+
+    def clean_repeated(self) -> str:
+        repeated: str = self.cleaned_data["repeated"]
+        if repeated != self.cleaned_data.get("password", repeated):
+            raise forms.ValidationError("This is another one: enter the new one twice.")
+        return repeated
+
+
 class UserForm(RoleForm, PasswordForm):
     name = forms.CharField(
         max_length=150,

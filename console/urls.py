@@ -23,6 +23,7 @@ from console.views import (
     letter_groups,
     operations,
     overview,
+    own_password,
     partition_maps,
     partitions,
     pending_requests,
@@ -34,6 +35,7 @@ from console.views import (
     queue_life,
     queue_list,
     queue_messages,
+    queue_partitions,
     queue_pauses,
     queues,
     rebalance_plans,
@@ -67,6 +69,9 @@ WRITE_CHANNELS = (WRITE, Resource.ALERT_CHANNELS)
 ISOLATION = Resource.ISOLATION_REQUESTS
 DECIDE = (WRITE, ISOLATION)
 
+# Whoever has a role may see that much: their own password is everybody's to change.
+OF_EVERYBODY = (READ, Resource.QUEUES)
+
 sign_in = LoginView.as_view(
     template_name="login.html", authentication_form=SignInForm, redirect_authenticated_user=True
 )
@@ -78,6 +83,7 @@ urlpatterns = [
     path("login/", sign_in, name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     page("", overview.show_overview, "overview", Resource.QUEUES),
+    page("password/", own_password.change, "own_password", Resource.QUEUES, OF_EVERYBODY),
     page("search/", searching.show_search, "search", Resource.QUEUES),
     page("queues/", queue_list.QueueList.as_view(), "queues", Resource.QUEUES),
     page("queues/export.csv", queue_list.export_queues, "export_queues", Resource.QUEUES),
@@ -95,6 +101,12 @@ urlpatterns = [
     page("queues/<uuid:pk>/", queues.show_queue, "queue", Resource.QUEUES),
     page("queues/<uuid:pk>/charts/", queues.show_charts, "queue_charts", Resource.QUEUES),
     page("queues/<uuid:pk>/consumers/", queues.show_consumers, "queue_consumers", Resource.QUEUES),
+    page(
+        "queues/<uuid:pk>/partitions/",
+        queue_partitions.QueuePartitionList.as_view(),
+        "queue_partitions",
+        Resource.QUEUES,
+    ),
     page(
         "queues/<uuid:pk>/messages/",
         queue_messages.show_messages,

@@ -1,12 +1,11 @@
 """How alerts, their rules and limits look: each value with its unit."""
 
-from datetime import timedelta
 from typing import Any
 
 from django import template
 from django.utils.html import format_html
 
-from console.templatetags.console import duration, tone_badge
+from console.templatetags.console import milliseconds_long, tone_badge
 from queueapi.alerting.metrics import measure
 from queueapi.choices import AlertMetric, DeliveryState, Tone
 from queueapi.models import AlertRule
@@ -28,7 +27,7 @@ def metric_name(metric: str) -> str:
 @register.filter
 def lasting(seconds: float) -> str:
     """For how long something has to hold."""
-    return f"for {duration(timedelta(seconds=seconds))}" if seconds else "at once"
+    return f"for {milliseconds_long(round(seconds * 1000))}" if seconds else "at once"
 
 
 @register.filter

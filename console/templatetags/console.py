@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from console.environments import Environment
 from console.lists import Sort
+from console.measured_fields import BYTES, MILLISECONDS, exactly
 from console.payloads import show_payload
 from queueapi.config import config
 from queueapi.models import ConsumerStanding
@@ -66,9 +67,16 @@ def size(value: int | None) -> str:
     """1 536 bytes as 1.5 KiB."""
     if value is None:
         return NOTHING
-    if value < 1024:
+    if value < BYTES["KiB"]:
         return f"{value} B"
-    return f"{value / 1024:,.1f} KiB" if value < 1024**2 else f"{value / 1024**2:,.1f} MiB"
+    unit, least = [(unit, least) for unit, least in BYTES.items() if value >= least][-1]
+    return f"{value / least:,.1f} {unit}"
+
+
+@register.filter
+def exact_size(value: int) -> str:
+    """What somebody has set: 1 536 MiB, not about 1.5 GiB."""
+    return exactly(value, BYTES)
 
 
 @register.filter
@@ -126,11 +134,8 @@ def eta(lag: QueueLag) -> str:
 
 @register.filter
 def milliseconds_long(value: int) -> str:
-    """In whole days, hours or minutes where that is exact."""
-    for length, unit in _UNITS:
-        if value and value % (length * 1000) == 0:
-            return f"{value // (length * 1000):,} {unit}"
-    return milliseconds(value)
+    """What somebody has set: 36 h, not about a day."""
+    return exactly(value, MILLISECONDS)
 
 
 @register.filter
@@ -192,6 +197,11 @@ def plural(count: int, words: str) -> str:
 def short_class(name: str) -> str:
     """An error's class without its package, which the whole name on hover has."""
     return name.rpartition(".")[2] or name
+
+
+@register.filter
+def begins(path: str, start: str) -> bool:
+    return path.startswith(start)
 
 
 @register.filter

@@ -1,14 +1,13 @@
 """How what was asked for looks, and how far it is."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any, Final
 
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from console.templatetags.console import duration, number, size, words
+from console.templatetags.console import exact_size, milliseconds_long, number, words
 from queueapi.choices import IsolationState
 from queueapi.models import IsolationRequest
 from queuecore.providers.base import FOR_EVER
@@ -31,9 +30,9 @@ def setting(value: Any, name: str) -> str:
     if name.startswith("retention_") and value == FOR_EVER:
         return "no limit"
     if name.endswith("_ms"):
-        return duration(timedelta(milliseconds=value)) if value >= 1000 else f"{value} ms"
+        return milliseconds_long(value)
     if name.endswith("_bytes"):
-        return size(value)
+        return exact_size(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return number(value) if isinstance(value, int) else str(value)

@@ -12,7 +12,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.functional import cached_property
 from django.views.decorators.http import require_POST, require_safe
 
-from console.access import actor_of
+from console.access import actor_of, seen
 from console.filters import LetterListFilter
 from console.letter_selections import filter_text
 from console.lists import ListPage, Sort, Tab, make_tabs
@@ -21,7 +21,7 @@ from console.payloads import show_headers, show_payload
 from queueapi.actions.letter_edits import note_group, note_letter
 from queueapi.choices import LetterState
 from queueapi.errors import ActionError
-from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterEdit, DeadLetterGroup, QuarantinedLetter
+from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterEdit, DeadLetterGroup, QuarantinedLetter, Replay
 from queueapi.selectors.dead_letters import (
     COUNTED,
     SEARCHED,
@@ -116,6 +116,7 @@ class LetterList(ListPage):
         return super().get_context_data(
             **kwargs,
             **self._groups(wanted.group),
+            replay=self.replay(),
             letters=self._letters(),
             most_pages=COUNTED,
             is_sorted_by_time_alone=super().sort().column != "failed" and self._letters() > COUNTED,
@@ -129,6 +130,12 @@ class LetterList(ListPage):
     def searched(self) -> int | None:
         """How many letters a text was looked for in, where there are more."""
         return SEARCHED if self.filters.is_valid() and is_search_bounded(self.filters.wanted) else None
+
+    def replay(self) -> Replay | None:
+        """That whose letters are listed, where whoever looks may know of it."""
+        wanted = self.filters.wanted.replay
+        replays = seen(self.request, Replay.objects.select_related("operation"))
+        return replays.filter(pk=wanted).first() if wanted else None
 
     def _groups(self, wanted: int | None) -> dict[str, Any]:
         """The largest, and what is known of the one whose letters are listed."""

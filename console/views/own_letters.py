@@ -39,6 +39,7 @@ class OwnLetterList(dead_letters.LetterList):
         return ListPage.get_context_data(
             self,
             **kwargs,
+            replay=self.replay(),
             letters=self._letters(),
             most_pages=COUNTED,
             searched=self.searched(),

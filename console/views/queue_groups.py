@@ -4,21 +4,26 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
+from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from console.access import actor_of
+from console.lists import PAGE_SIZES, asked_page_size
 from console.offset_forms import ResetForm
 from queueapi import runtime
 from queueapi.actions.offsets import check_idle, reset_offsets
 from queueapi.errors import ActionError
 from queueapi.models import Queue
 from queueapi.plans import all_groups
-from queueapi.selectors.groups import groups_of
+from queueapi.selectors.groups import GroupFigures, PartitionFigures, groups_of
 from queueapi.selectors.offset_plans import plan_offsets
 from queuecore.errors import QueueError
 from queuecore.groups.resetting import ResetPlan
+
+# A group in one partition; None: it was in none yet.
+_Row = tuple[GroupFigures, PartitionFigures | None]
 
 
 @require_safe
@@ -26,9 +31,13 @@ def show_groups(request: HttpRequest, pk: UUID) -> HttpResponse:
     queue = get_object_or_404(Queue.objects.select_related("tenant"), pk=pk)
     context: dict[str, Any] = {"queue": queue, "tab": "groups"}
     try:
-        context["groups"] = groups_of(queue)
+        groups = groups_of(queue)
     except QueueError as error:
         context["refused"] = error.message
+    else:
+        rows: list[_Row] = [(group, one) for group in groups for one in group.partitions or [None]]
+        page = Paginator(rows, asked_page_size(request.GET)).get_page(request.GET.get("page"))
+        context |= {"groups": groups, "page": page, "page_sizes": PAGE_SIZES}
     return render(request, "queues/groups.html", context)
 
 

@@ -88,6 +88,8 @@ class DeadLetter(models.Model):
                 models.Index(fields=fields, condition=models.Q(**{f"{fields[0]}__isnull": False}), name=name)
                 for name, *fields in (
                     ("letter_by_replay_group_state", "replay", "group", "state"),
+                    ("letter_by_replay", "replay", "failed_at"),
+                    ("letter_by_replay_state", "replay", "state", "failed_at"),
                     ("letter_replay_of", "replay_of"),
                     ("letter_decision", "decision"),
                 )

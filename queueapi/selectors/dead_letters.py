@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterTally
@@ -42,10 +42,14 @@ def letters_for_lists(wanted: LetterFilter | None = None) -> QuerySet[DeadLetter
 def count_letters(wanted: LetterFilter) -> LetterCounts:
     """The letters that match, by state, whatever state the filter says: that is for lists to choose."""
     anyhow = replace(wanted, state=None)
+    if wanted.replay and not wanted.is_searching:
+        # All that one replay took: of very many, those of some state may all be old.
+        states = anyhow.by_index().order_by().values_list("state")
+        return LetterCounts(_by_state(states.annotate(number=Count("*"))))
     if wanted.is_tallied:
         return LetterCounts(_by_state(tallies(anyhow).values_list("state").annotate(number=Sum("letters"))))
-    states = list(_bounded(anyhow).order_by("-failed_at").values_list("state", flat=True)[: COUNTED + 1])
-    return LetterCounts(_by_state(Counter(states).items()), is_exact=len(states) <= COUNTED)
+    newest = list(_bounded(anyhow).order_by("-failed_at").values_list("state", flat=True)[: COUNTED + 1])
+    return LetterCounts(_by_state(Counter(newest).items()), is_exact=len(newest) <= COUNTED)
 
 
 def tallies(wanted: LetterFilter) -> QuerySet[DeadLetterTally]:

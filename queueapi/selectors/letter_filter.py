@@ -28,6 +28,7 @@ class LetterFilter:
     unchanged_since
                   has been in its state since that time, or longer: what came or was decided on later is not meant. No
                   index has it; what it leaves out are few letters, where the time is a recent one
+    replay        was last taken by that replay, whatever became of it there
     """
 
     queue: UUID | None = None
@@ -41,6 +42,7 @@ class LetterFilter:
     since: datetime | None = None
     until: datetime | None = None
     unchanged_since: datetime | None = None
+    replay: UUID | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "LetterFilter":
@@ -63,7 +65,13 @@ class LetterFilter:
 
     def by_index(self) -> QuerySet[DeadLetter]:
         """The letters that match all that there are indexes for."""
-        exact = {"queue": self.queue, "tenant": self.tenant, "state": self.state, "group": self.group}
+        exact = {
+            "queue": self.queue,
+            "tenant": self.tenant,
+            "state": self.state,
+            "group": self.group,
+            "replay": self.replay,
+        }
         ranges = {
             "failed_at__gte": self.since,
             "failed_at__lt": self.until,
@@ -80,7 +88,7 @@ class LetterFilter:
     @property
     def is_tallied(self) -> bool:
         """Whether the tallies know how many match."""
-        return not (self.is_searching or self.since or self.until or self.unchanged_since)
+        return not (self.is_searching or self.since or self.until or self.unchanged_since or self.replay)
 
     def _has_error(self) -> Q:
         """By groups, which letters are indexed by, unless there were too many to sort: then by time, where the next is
@@ -172,6 +180,7 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "since": read_aware_time,
     "until": read_aware_time,
     "unchanged_since": read_aware_time,
+    "replay": UUID,
 }
 _EXPECTED: Final = {
     "queue": "use a queue's id",
@@ -181,4 +190,5 @@ _EXPECTED: Final = {
     "since": "use a time with its zone, as 2026-01-31T12:00:00Z",
     "until": "use a time with its zone, as 2026-01-31T12:00:00Z",
     "unchanged_since": "use a time with its zone, as 2026-01-31T12:00:00Z",
+    "replay": "use a replay's id",
 }

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db.models import BooleanField, ExpressionWrapper
+from django.db.models import BooleanField, ExpressionWrapper, QuerySet
 
 from queueapi.cluster.models import Partition
 from queueapi.errors import InvalidInput
 from queueapi.models import LagCurrent, Queue
-from queueapi.selectors.lag import QueueLag, still_sampled
+from queueapi.models.lag import KNOWN_LAG_S
+from queueapi.selectors.lag import BADNESS, QueueLag, still_sampled
 
 PARTITIONS_SHOWN: Final = 100
 
@@ -59,6 +60,24 @@ def partitions_of(queue: Queue) -> QueuePartitions:
     rows = [PartitionRow(one, lag_of(queue, [one]), owners.get(one.partition)) for one in shown]
     unsampled = len(samples) - len(sampled)
     return QueuePartitions(lag_of(queue, sampled), rows, len(samples), unsampled, unassigned)
+
+
+def samples_of(queue: Queue) -> QuerySet[LagCurrent]:
+    """Of each of its partitions, with what lists are ordered by."""
+    return LagCurrent.objects.filter(queue=queue).annotate(badness=BADNESS, known_lag_s=KNOWN_LAG_S)
+
+
+def partition_rows(queue: Queue, samples: Sequence[LagCurrent]) -> list[PartitionRow]:
+    """These, in their order. One query."""
+    names = [queue.partition_info(one.partition).full_topic_name for one in samples]
+    owners = dict(Partition.objects.filter(name__in=names).values_list("number", "owner"))
+    return [PartitionRow(one, lag_of(queue, [one]), owners.get(one.partition)) for one in samples]
+
+
+def numbers_owned(queue: Queue, owner: str | None) -> list[int]:
+    """Of those of its partitions that this service instance has; None: that nobody has."""
+    rows = Partition.objects.filter(tenant=queue.tenant_id, queue=queue.name, owner=owner, is_removed=False)
+    return list(rows.values_list("number", flat=True))
 
 
 def lag_of(queue: Queue, samples: Sequence[LagCurrent]) -> QueueLag:

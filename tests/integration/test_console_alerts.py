@@ -392,12 +392,14 @@ def test_a_rule_is_planned_created_and_changed(browser, queue) -> None:
     }
     planned = send(browser, "create_alert_rule", **data, plan="yes")
     assert "What would change" in planned
-    assert "threshold \N{EN DASH} 3600 " in planned
+    assert "Fires above \N{EN DASH} 3,600 s " in planned
     assert not AlertRule.objects.filter(name="Reports").exists()
     assert "Created: rule Reports" in send(browser, "create_alert_rule", **data)
     rule = AlertRule.objects.get(name="Reports")
     assert (rule.queue, rule.threshold, list(rule.channels.all())) == (queue, 3600, [channel])
     changed = {name: data[name] for name in ("name", "severity", "for_s", "resolve_for_s", "enabled")}
+    planned = send(browser, "change_alert_rule", rule.pk, **{**changed, "for_s": "90"}, threshold="60", plan="yes")
+    assert "Fires above 3,600 s 60 s Fires when it lasts 5 min 90 s " in planned
     assert "Changed." in send(browser, "change_alert_rule", rule.pk, **changed, threshold="60")
     rule.refresh_from_db()
     assert (rule.threshold, list(rule.channels.all()), rule.queue) == (60, [], queue)
@@ -436,8 +438,8 @@ def test_a_rule_is_deleted_after_its_plan(browser, queue) -> None:
     rule = make_rule(queue, name="Mine", threshold=107.0)
     planned = seen(browser, "delete_alert_rule", rule.pk)
     assert "It will be gone" in planned
-    assert "threshold 107 resolve at 80 " in planned
-    assert "Field Now name Mine" in planned
+    assert "Fires above 107 messages Resolves at 80 messages " in planned
+    assert "Field Now Name Mine" in planned
     assert "Main" in planned
     assert "Deleted: rule Mine" in send(browser, "delete_alert_rule", rule.pk)
     default = AlertRule.objects.get(name="Answers take long")

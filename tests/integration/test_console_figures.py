@@ -17,7 +17,7 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.pipeline import record_pipeline_failure, record_pipeline_success
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
-from queueapi.cluster.models import Partition
+from queueapi.cluster.models import Partition, ServiceInstance
 from queueapi.models import AuditEntry, IsolationRequest, Operation, PartitionHeat, PipelineRun, Queue, QueueSkew
 from queueapi.selectors.partition_map import OwnedCell, PartitionMap, QueueOwners, partition_map
 from queuecore.cluster.services import Move
@@ -158,6 +158,8 @@ def own(queue: Queue, number: int, owner: str | None, target: str | None) -> Non
 def test_the_map_shows_who_has_what_moves_and_is_nobodys(admin_client, queue) -> None:
     for number, owners in enumerate((("a", "a"), ("a", "a"), ("b", "a"), (None, "b"))):
         own(queue, number, *owners)
+    for name in ("a", "b"):
+        _service(name)
     seen = partition_map([queue])
     assert seen.owners == ["a", "b", None]
     assert seen.queues[0].owners == {"a": OwnedCell(2, 0), "b": OwnedCell(1, 1), None: OwnedCell(1, 1)}
@@ -165,7 +167,32 @@ def test_the_map_shows_who_has_what_moves_and_is_nobodys(admin_client, queue) ->
     assert "Main: a has 2 of 4 partitions" in page
     assert "Main: b has 1 of 4 partitions, 1 of them on their way to another" in page
     assert "Main: nobody has 1 of 4 partitions" in page
-    assert f"{reverse('partitions')}?queue=Main&amp;owner=a" in page
+    for owner, partitions in (("a", 2), ("b", 1), ("-", 1)):
+        asked = f"{reverse('partitions')}?queue={queue.pk}&owner={owner}"
+        assert asked.replace("&", "&amp;") in page
+        assert admin_client.get(asked).context["page"].paginator.count == partitions
+
+
+def test_the_map_tells_queues_of_one_name_apart(admin_client, queue) -> None:
+    acme = create_tenant(SYSTEM, "Acme")
+    theirs = Queue.objects.create(tenant=acme, name="Main", topic="main", handler="log", partitions=4)
+    for epoch, whose in enumerate((queue, queue, theirs)):
+        own(whose, epoch, "a", "a")
+    page = text(admin_client.get(reverse("partition_map")))
+    assert "Main: a has 2 of 4 partitions" in page
+    assert "Main of Acme: a has 1 of 4 partitions" in page
+    for asked, partitions in (({"queue": queue.pk}, 2), ({"queue": theirs.pk}, 1), ({"tenant": acme.pk}, 1), ({}, 3)):
+        shown = admin_client.get(reverse("partitions"), asked).context["page"]
+        assert shown.paginator.count == partitions, asked
+    assert "Several tenants have a queue of that name" in text(
+        admin_client.get(reverse("partitions"), {"queue": "Main"})
+    )
+
+
+def _service(name: str) -> None:
+    now = timezone.now()
+    times = {"started_at": now, "heartbeat_at": now, "lease_expires_at": now + timedelta(hours=1)}
+    ServiceInstance.objects.create(service_id=name, incarnation="1", service_types=[], host="h", pid=1, **times)
 
 
 def test_of_very_many_services_the_last_are_drawn_as_one(queue) -> None:

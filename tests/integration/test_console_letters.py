@@ -5,6 +5,7 @@ import json
 import re
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -16,6 +17,7 @@ from django.utils.html import strip_tags
 from queueapi.actions.actor import SYSTEM
 from queueapi.actions.dead_letters import discard_letters
 from queueapi.actions.letter_edits import edit_letter, message_of, note_group
+from queueapi.actions.letter_states import change_states
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LetterState
@@ -443,3 +445,33 @@ def test_a_replay_shows_what_became_of_its_letters(admin_client, queue) -> None:
     parts = ["3</strong> handled", "2</strong> failed again", "1</strong> sent", "1</strong> left out"]
     for told in (*parts, "3</strong> not sent yet", "It waits for the outcome of the first 7"):
         assert told in page
+
+
+def test_what_became_of_a_replays_letters_leads_to_them(admin_client, queue) -> None:
+    letters = [make_letter(queue).pk for _ in range(6)]
+    replay, other = start_replay(SYSTEM, letters[:5]), start_replay(SYSTEM, letters[5:])
+    change_states(letters[:2], LetterState.REPLAYING, LetterState.FAILED_AGAIN)
+    change_states([*letters[2:4], letters[5]], LetterState.REPLAYING, LetterState.REPLAYED)
+    change_states(letters[4:5], LetterState.REPLAYING, LetterState.OPEN)
+    Replay.objects.filter(pk=replay.pk).update(sent=4, succeeded=2, failed=2, skipped=1)
+    page = text(admin_client.get(reverse("operation", args=[replay.operation_id])))
+    for state, number in (("replayed", 2), ("failed_again", 2), ("open", 1)):
+        asked = f"{reverse('dead_letters')}?replay={replay.pk}&state={state}"
+        assert f'href="{asked.replace("&", "&amp;")}"><strong>{number}</strong>' in page
+        listed = admin_client.get(asked)
+        assert {row.replay_id for row in listed.context["page"].object_list} == {replay.pk}
+        assert listed.context["page"].paginator.count == number
+        assert reverse("operation", args=[replay.operation_id]) in text(listed)
+        assert f'<a href="?state={state}">Show those of others too</a>' in text(listed)
+    assert admin_client.get(reverse("dead_letters"), {"replay": other.pk}).context["letters"] == 1
+    assert not admin_client.get(reverse("dead_letters"), {"replay": uuid4()}).context["letters"]
+
+
+def test_what_one_replay_left_open_is_replayed_as_any_filter(admin_client, queue) -> None:
+    letters = [make_letter(queue).pk for _ in range(3)]
+    replay = start_replay(SYSTEM, letters[:2])
+    change_states(letters[:2], LetterState.REPLAYING, LetterState.OPEN)
+    page = admin_client.get(reverse("dead_letters"), {"replay": replay.pk, "state": "open"})
+    chosen = page.context["all_matching"]["filter"]
+    confirm(admin_client, reverse("replay_letters"), {"filter": chosen})
+    assert set(DeadLetter.objects.filter(state=LetterState.REPLAYING).values_list("pk", flat=True)) == set(letters[:2])

@@ -160,6 +160,24 @@ def test_groups_are_shown_as_the_provider_has_them(browser, queue) -> None:
     assert "Not seen yet" in shown
 
 
+def test_groups_in_many_partitions_are_paged(browser, transactional_db) -> None:
+    topic = f"console_{uuid4().hex[:8]}"
+    wide = create_queue(
+        SYSTEM, ensure_system_tenant(), name=topic, topic=topic, handler="log", partitions=60,
+        consumer_per_partition=False,
+    )  # fmt: skip
+    whole = whole_queue_group(wide)
+    runtime.provider().admin().alter_group_offsets(whole, {info.place: 0 for info in wide.partition_infos()})
+    url = reverse("queue_groups", args=[wide.pk])
+    for page, rows in ((1, 25), (2, 25), (3, 10)):
+        shown = browser.get(url, {"page": page})
+        assert len(shown.context["page"].object_list) == rows
+        # Whose these rows are is told on each page.
+        assert f">{whole}</th>" in shown.content.decode()
+    assert len(browser.get(url, {"size": 100}).context["page"].object_list) == 60
+    close_provider()
+
+
 def test_offsets_are_set_after_the_plan_and_only_as_shown(browser, queue) -> None:
     partition = publish(queue, uuid4(), *range(5))
     commit(queue, partition, 2)

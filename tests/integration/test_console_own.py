@@ -14,6 +14,7 @@ from console.own_pages import OWN
 from console.urls import urlpatterns
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.pauses import pause_queue
+from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LetterState, OperationState, Role
 from queueapi.models import (
@@ -26,12 +27,14 @@ from queueapi.models import (
     PipelineRun,
     PipelineStanding,
     Queue,
+    Replay,
     Tenant,
     TenantUsageDay,
 )
 from queuecore.messages import OF_SENDERS
 from tests.alerts import make_alert
 from tests.letters import make_letter, make_letters
+from tests.page_forms import confirm
 from tests.people import person, token_of
 
 pytestmark = pytest.mark.django_db
@@ -294,6 +297,70 @@ def test_audit_tells_their_administrators_what_was_done_and_not_from_where(world
     assert "suspend" in page
     assert "10.1.2.3" not in page
     assert browser_of(world, "ned").get(reverse("audit")).status_code == 403
+
+
+def test_their_replay_leads_to_their_letters_of_it(world) -> None:
+    mine, theirs = (make_letter(world.shared, tenant=one) for one in (world.tenant, world.other))
+    client = browser(world)
+    confirm(client, reverse("replay_letters"), {"letter": str(mine.pk)})
+    replay = Replay.objects.get()
+    Replay.objects.update(sent=1)
+    asked = f"?replay={replay.pk}&state=replaying"
+    page = seen(client, "operation", replay.operation_id)
+    assert f'href="{reverse("dead_letters")}{asked}"'.replace("&", "&amp;") in page
+    listed = client.get(reverse("dead_letters") + asked)
+    assert [row.pk for row in listed.context["page"].object_list] == [mine.pk]
+    assert reverse("operation", args=[replay.operation_id]) in listed.content.decode()
+    of_others = start_replay(SYSTEM, [theirs.pk])
+    page = seen(client, "dead_letters", replay=of_others.pk)
+    assert "No dead letters match" in page
+    assert str(of_others.operation_id) not in page
+
+
+def test_the_audit_tells_nothing_of_by_which_token_an_operator_came(world) -> None:
+    token, _ = token_of(person("ada", Role.OPERATOR), ["tenants:write"])
+    AuditEntry.objects.create(
+        actor_name="ada", action="suspend", object_type="tenant", object_id="1", tenant_id=world.tenant.pk, token=token
+    )
+    page = seen(browser(world), "audit")
+    assert "suspend" in page
+    assert "by token" not in page
+    assert token.prefix not in page
+    root = Client()
+    root.force_login(person("root", Role.ADMINISTRATOR))
+    assert token.prefix in seen(root, "audit")
+
+
+def test_which_names_others_have_does_not_change_what_the_audit_finds(world) -> None:
+    told = {"object_type": "queue", "object_id": "1"}
+    AuditEntry.objects.create(**told, actor_name="ada.lovelace", action="pause", tenant_id=world.tenant.pk)
+    client = browser(world)
+    before = [_found(client, actor="ada"), _found(client, action="pau"), _found(client, target="queu")]
+    for whose in (world.other.pk, None):
+        AuditEntry.objects.create(actor_name="ada", action="pau", object_type="queu", object_id="1", tenant_id=whose)
+    assert [_found(client, actor="ada"), _found(client, action="pau"), _found(client, target="queu")] == before
+    assert before == [(["pause"], None)] * 3
+
+
+def test_their_older_entries_are_found_however_much_others_do(world, monkeypatch) -> None:
+    monkeypatch.setattr("console.audit_filters.SEARCHED", 3)
+    monkeypatch.setattr("console.views.audit.SEARCHED", 3)
+    told = {"actor_name": "ada", "object_type": "queue", "object_id": "1"}
+    # With that by which the tenant was made, these are three.
+    for action in ("create", "change"):
+        AuditEntry.objects.create(**told, action=action, tenant_id=world.tenant.pk)
+    for _ in range(3):
+        AuditEntry.objects.create(**told, action="delete", tenant_id=world.other.pk)
+    client = browser(world)
+    assert _found(client, actor="ad") == (["change", "create"], None)
+    AuditEntry.objects.create(**told, action="pause", tenant_id=world.tenant.pk)
+    assert _found(client, actor="ad") == (["pause", "change", "create"], 3)
+
+
+def _found(client: Client, **asked: str) -> tuple[list[str], int | None]:
+    """Of which actions there are entries, and among how many was searched, if not among all."""
+    context = client.get(reverse("audit"), asked).context
+    return [row.entry.action for row in context["page"].object_list], context["searched"]
 
 
 def test_the_audit_names_what_is_theirs_and_nothing_else(world) -> None:

@@ -253,7 +253,7 @@ def test_a_user_who_cannot_be_is_refused_and_stays_typed(browser, typed, told) -
 def test_a_role_is_planned_and_changed(browser) -> None:
     bob = person("bob", Role.OPERATOR)
     planned = send(browser, "change_user_role", bob.pk, role="auditor", plan="yes")
-    assert "role operator auditor" in planned
+    assert "Role operator auditor" in planned
     assert Account.objects.get(user=bob).role == "operator"
     assert "Changed: it holds" in send(browser, "change_user_role", bob.pk, role="auditor")
     assert Account.objects.get(user=bob).role == "auditor"
@@ -285,6 +285,58 @@ def test_a_password_is_set_and_ones_own_session_stays(browser, ada) -> None:
     assert "Set: ada signs in with it" in send(browser, "set_user_password", ada.pk, password=PASSWORD)
     assert browser.get(reverse("users")).status_code == 200
     assert Client().login(username="ada", password=PASSWORD)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_everybody_changes_their_own_password_and_stays_signed_in(client, tenant, role) -> None:
+    bob = person("bob", role, tenant if role.is_of_tenant else None)
+    bob.set_password(PASSWORD)
+    bob.save()
+    elsewhere = Client()
+    for one in (client, elsewhere):
+        one.force_login(bob)
+    assert f'href="{reverse("own_password")}"' in client.get(reverse("overview")).content.decode()
+    typed = {"current": PASSWORD, "password": "staple battery", "repeated": "staple battery"}
+    assert "Changed: you sign in with it from now on" in send(client, "own_password", **typed)
+    assert client.get(reverse("overview")).status_code == 200
+    assert elsewhere.get(reverse("overview")).status_code == 302
+    assert Client().login(username="bob", password="staple battery")
+    assert not Client().login(username="bob", password=PASSWORD)
+    assert AuditEntry.objects.filter(actor_name="bob", action="set_password").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "told"),
+    [
+        ({"current": "another"}, "current", "this is not your password"),
+        ({"password": "12345", "repeated": "12345"}, "password", "This password is too short"),
+        ({"repeated": "staple"}, "repeated", "This is another one"),
+        ({"current": ""}, "current", "This field is required"),
+    ],
+)
+def test_a_password_that_is_refused_says_why_at_its_field(browser, ada, typed, field, told) -> None:
+    ada.set_password(PASSWORD)
+    ada.save()
+    browser.force_login(ada)
+    sent = {"current": PASSWORD, "password": "staple battery", "repeated": "staple battery", **typed}
+    page = browser.post(reverse("own_password"), sent)
+    assert told in "".join(page.context["form"].errors[field])
+    assert not [value for value in sent.values() if value and value in page.content.decode()]
+    ada.refresh_from_db()
+    assert ada.check_password(PASSWORD)
+
+
+def test_no_password_is_guessed_by_the_page(browser, ada, settings) -> None:
+    """Not by plans either: there is none."""
+    ada.set_password(PASSWORD)
+    ada.save()
+    browser.force_login(ada)
+    sent = {"password": "staple battery", "repeated": "staple battery", "plan": "yes"}
+    for number in range(10):
+        send(browser, "own_password", current=f"guess {number}", **sent)
+    assert "too many were wrong" in send(browser, "own_password", current=PASSWORD, **sent)
+    ada.refresh_from_db()
+    assert ada.check_password(PASSWORD)
 
 
 # Who may

@@ -88,9 +88,9 @@ def test_a_queue_is_created_after_its_plan(browser, installation) -> None:
     assert "What would change" in shown
     assert "messages that are given up are counted and logged, and gone" in shown
     rows = shown.partition("What would change</caption>")[2].partition("</tbody>")[0]
-    told = dict(re.findall(r'class="mono">([^<]*)</th><td[^>]*>[^<]*</td><td[^>]*>([^<]*)', rows))
+    told = dict(re.findall(r'scope="row">([^<]*)</th><td[^>]*>[^<]*</td><td[^>]*>([^<]*)', rows))
     assert told["Kept for"] == "2 d"
-    assert told["Kept up to"] == "1536 MiB"
+    assert told["Kept up to"] == "1,536 MiB"
     # What every new queue has is not told again.
     assert "Retries" not in told
     assert not Queue.objects.filter(name="Billing").exists()
@@ -152,7 +152,7 @@ def test_a_change_shows_its_plan_and_writes_what_was_typed_alone(browser, instal
     plan = send(browser, queue, open_form(browser, queue), concurrency="9", delivery="at_most_once")
     shown = plan.content.decode()
     assert "messages that are being handled when a host dies are lost" in shown
-    assert re.search(r'<th scope="row" class="mono">Messages side by side</th><td[^>]*>4</td><td[^>]*>9</td>', shown)
+    assert re.search(r'<th scope="row">Messages side by side</th><td[^>]*>4</td><td[^>]*>9</td>', shown)
     assert Queue.objects.get(pk=queue.pk).concurrency == 4
     answer = confirm(browser, queue, plan)
     assert answer.url == reverse("queue_configuration", args=[queue.pk])

@@ -25,7 +25,7 @@ def test_the_page_says_how_a_queue_is_and_how_its_messages_are_kept(browser, ins
     for text in ("Active", "Drain…", "Delete…"):
         assert text in shown
     shown = show(browser, "queue_configuration", installation.queue)
-    for text in ("for 7 d, in segments of 50.0 MiB", "murmur3_128", "as the provider is"):
+    for text in ("for 7 d, in segments of 50 MiB", "murmur3_128", "as the provider is"):
         assert text in shown
 
 

@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from console.templatetags.console import NOTHING
 from console.tenant_forms import ProfileForm, TenantForm
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.tenant_profiles import change_profile, create_profile
@@ -149,7 +150,7 @@ def test_a_tenants_page_says_where_each_quota_comes_from(browser, tenant, small,
         "7/s",
         "its own",
         "(profile: 1,500/s)",
-        "2.0 MiB",
+        "2 MiB",
         "its profile",
         "Own",
         "Contract 1",
@@ -322,16 +323,38 @@ def test_the_default_profile_keeps_its_name(browser) -> None:
 
 def test_a_plan_is_shown_and_changes_nothing(browser, tenant) -> None:
     default = TenantProfile.objects.get(pk=DEFAULT_PROFILE)
-    for name, row, field in (
-        ("change_tenant", tenant, "bytes_per_s"),
-        ("change_tenant_profile", default, "max_queues"),
+    for name, row, field, typed, told in (
+        ("change_tenant", tenant, "bytes_per_s", "5 MiB", ("Bytes per second", "5 MiB/s")),
+        ("change_tenant_profile", default, "max_queues", "1500", ("Most queues", "1,500")),
+        ("change_tenant_profile", default, "max_retention_ms", "36 h", ("Longest retention", "36 h")),
+        ("change_tenant_profile", default, "stored_bytes", "1.5 TiB", ("Stored bytes", "1,536 GiB")),
     ):
-        data = fields_of(row, **{field: "77", "plan": "yes"})
+        data = fields_of(row, **{field: typed, "plan": "yes"})
         shown = browser.post(reverse(name, args=[row.pk]), data).content.decode()
         assert "What would change" in shown
-        assert '<td class="breakable">77</td>' in shown
+        label, value = told
+        assert (
+            f'<th scope="row">{label}</th><td class="breakable">{NOTHING}</td><td class="breakable">{value}</td>'
+            in shown
+        )
         row.refresh_from_db()
         assert getattr(row, field) is None
+
+
+def test_lengths_and_sizes_are_typed_and_told_with_their_units(browser, small) -> None:
+    typed = {"stored_bytes": "50 MiB", "bytes_per_s": "1536", "min_retention_ms": "90 s", "max_retention_ms": "36 h"}
+    url = reverse("change_tenant_profile", args=[small.pk])
+    assert browser.post(url, fields_of(small, **typed)).status_code == 302
+    small.refresh_from_db()
+    kept = (small.stored_bytes, small.bytes_per_s, small.min_retention_ms, small.max_retention_ms)
+    assert kept == (50 * 1024**2, 1536, 90_000, 129_600_000)
+    for name in ("tenant_profile", "change_tenant_profile"):
+        shown = page(browser, name, small.pk)
+        for told in ("50 MiB", "1,536 B", "90 s", "36 h"):
+            assert told in shown, (name, told)
+    refused = browser.post(url, fields_of(small, max_retention_ms="a week")).content.decode()
+    assert "cannot be read; write it as" in refused
+    assert "greater than or equal to 1" in browser.post(url, fields_of(small, stored_bytes="-1 B")).content.decode()
 
 
 def test_a_plan_names_profiles(browser, tenant, small) -> None:
@@ -384,7 +407,7 @@ def test_a_profile_is_deleted_after_a_plan(browser, tenant, small) -> None:
     change_tenant(SYSTEM, tenant, profile=TenantProfile.objects.get(pk=DEFAULT_PROFILE))
     planned = browser.get(url).content.decode()
     assert "It will be gone" in planned
-    assert '<th scope="row" class="mono">approves isolation</th><td class="breakable">no</td>' in planned
+    assert '<th scope="row">Approve isolation requests automatically</th><td class="breakable">no</td>' in planned
     assert "[]" not in planned
     assert "Deleted: profile small." in browser.post(url, follow=True).content.decode()
 

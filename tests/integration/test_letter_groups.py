@@ -1,7 +1,9 @@
 """Groups of letters, and counters that are always right."""
 
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
@@ -144,6 +146,7 @@ def test_groups_with_most_open_letters_come_first(queue) -> None:
 
 def test_a_filter_is_read_back_from_what_it_wrote(queue, installation) -> None:
     wanted = LetterFilter(queue.id, installation.tenant.id, LetterState.OPEN, 7, "f" * 16, "r", "C", "t", FAILED_AT)
+    wanted = replace(wanted, replay=uuid4())
     assert LetterFilter.of(wanted.as_json()) == wanted
     assert LetterFilter.of({}) == LetterFilter()
 
@@ -178,6 +181,17 @@ def test_letters_are_found_by_everything_a_filter_has(queue, installation) -> No
         assert list(letters_for_lists(LetterFilter(**asked))) == [wanted], asked
         if "state" not in asked:
             assert count_letters(LetterFilter(**asked)).by_state == {LetterState.DISCARDED: 1}, asked
+
+
+def test_letters_of_a_replay_are_counted_to_the_last(queue, monkeypatch) -> None:
+    """Of very many, those in one state may all be older than what is counted elsewhere."""
+    monkeypatch.setattr(selectors, "COUNTED", 2)
+    letters = make_letters(queue, 5)
+    replay = start_replay(SYSTEM, letters[:4])
+    change_states(letters[:1], LetterState.REPLAYING, LetterState.FAILED_AGAIN)
+    counts = count_letters(LetterFilter(replay=replay.pk, state=LetterState.FAILED_AGAIN))
+    assert counts.is_exact
+    assert counts.by_state == {LetterState.FAILED_AGAIN: 1, LetterState.REPLAYING: 3}
 
 
 def test_a_text_is_looked_for_in_the_newest_letters(queue, monkeypatch) -> None:

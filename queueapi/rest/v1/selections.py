@@ -27,6 +27,7 @@ _HELP: Final = {
     "text": "Part of the error's class or message, the topic or the handler; or a letter's id or key.",
     "since": "Failed then or later: a time with its zone.",
     "until": "Failed before then: a time with its zone.",
+    "replay": "The id of a replay: letters that it was the last to take, whatever became of them.",
 }
 # Lists have no index for it.
 _TO_CHANGE: Final = {"unchanged_since": "In their state since then, or longer: a time with its zone, as a plan's."}
