@@ -15,6 +15,7 @@ from console.alert_filters import ChannelFilter
 from console.changes import carried_out, planned
 from console.channel_forms import form_for, form_of
 from console.lists import ListPage, Sort
+from console.typed_secrets import TypedSecrets
 from queueapi.access.table import Resource
 from queueapi.actions.alert_channels import change_channel, create_channel, delete_channel, test_channel
 from queueapi.alerting.channels import shown_options
@@ -53,7 +54,7 @@ def create(request: HttpRequest) -> HttpResponse:
     """The form of a kind; a POST creates the channel, or shows what that would be, or the form again if refused."""
     asked = request.GET.get("kind", "")
     kind = ChannelKind(asked) if asked in ChannelKind.values else ChannelKind.EMAIL
-    form = form_of(kind, request.POST if request.method == "POST" else None)
+    form = form_of(kind, TypedSecrets(request.session), request.POST if request.method == "POST" else None)
     made, plan = carried_out(
         request,
         form,
@@ -67,6 +68,7 @@ def create(request: HttpRequest) -> HttpResponse:
         "Not created",
     )
     if made is not None:
+        form.done()
         messages.success(request, f"Created: channel {made.name}. Test it, then name it in rules.")
         return redirect("alert_channel", pk=made.pk)
     context = {"form": form, "plan": plan, "kind": kind, "kinds": list(ChannelKind)}
@@ -77,7 +79,7 @@ def create(request: HttpRequest) -> HttpResponse:
 def change(request: HttpRequest, pk: UUID) -> HttpResponse:
     """As `create`, of one that is there. Its kind stays."""
     channel = get_object_or_404(AlertChannel, pk=pk)
-    form = form_for(channel, request.POST if request.method == "POST" else None)
+    form = form_for(channel, TypedSecrets(request.session), request.POST if request.method == "POST" else None)
     changed, plan = carried_out(
         request,
         form,
@@ -91,6 +93,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
         "Not changed",
     )
     if changed is not None:
+        form.done()
         messages.success(request, "Changed. What waits goes there, too.")
         return redirect("alert_channel", pk=pk)
     context = {"form": form, "plan": plan, "channel": channel, "kind": ChannelKind(channel.kind)}

@@ -503,6 +503,42 @@ def test_a_channel_that_cannot_work_is_refused_and_stays_typed(browser) -> None:
     assert 'value="short"' not in page.content.decode()
 
 
+def test_a_secret_is_typed_once_and_is_there_after_a_refusal_and_a_plan(browser) -> None:
+    url = f"{reverse('create_alert_channel')}?kind=webhook"
+    typed = {"name": "Pager", "url": "https://hooks.example.org/hook", "timeout_ms": "5000", "secret": SECRET}
+    refused = browser.post(url, {**typed, "timeout_ms": "never"})
+    assert SECRET not in refused.content.decode()
+    again = {**typed, "secret": "", "typed_secret": refused.context["form"]["typed_secret"].value()}
+    plan = browser.post(url, {**again, "plan": "yes"})
+    assert SECRET not in plan.content.decode()
+    assert "It is entered, and not shown again" in words_of(plan)
+    assert SECRET not in again["typed_secret"]
+    browser.post(url, again)
+    assert AlertChannel.objects.get().options["secret"] == SECRET
+    assert SECRET not in str(dict(browser.session))
+
+
+def test_a_typed_secret_that_is_not_known_any_more_is_asked_for_again(browser) -> None:
+    url = f"{reverse('create_alert_channel')}?kind=webhook"
+    typed = {"name": "Pager", "url": "https://hooks.example.org/hook", "timeout_ms": "5000"}
+    refused = browser.post(url, {**typed, "typed_secret": "of a session that is over"})
+    assert refused.context["form"].errors.keys() == {"secret"}
+    assert "Enter it again" in words_of(refused)
+    assert not AlertChannel.objects.exists()
+
+
+def test_a_typed_secret_can_be_forgotten_or_replaced_before_it_is_stored(browser) -> None:
+    url = f"{reverse('create_alert_channel')}?kind=webhook"
+    typed = {"name": "Pager", "url": "https://hooks.example.org/hook", "timeout_ms": "5000"}
+    plan = browser.post(url, {**typed, "secret": SECRET, "plan": "yes"})
+    again = {**typed, "typed_secret": plan.context["form"]["typed_secret"].value()}
+    browser.post(url, {**again, "secret": "", "forget_secret": "on"})
+    browser.post(url, {**again, "name": "Pager 2", "secret": "another secret, long enough"})
+    options = dict(AlertChannel.objects.values_list("name", "options"))
+    assert "secret" not in options["Pager"]
+    assert options["Pager 2"]["secret"] == "another secret, long enough"
+
+
 def test_a_test_says_what_came_of_it(browser, receiver) -> None:
     channel = make_channel(kind="webhook", options={"url": receiver.url(), "allow_private": True})
     assert "Delivered within" in send(browser, "test_alert_channel", channel.pk)
