@@ -1,50 +1,64 @@
 """Mending a letter's message before it is sent again: what would be sent otherwise first, then the change."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
-from console.edit_forms import MOST_EDITED_BYTES, EditForm, compared, shown
+from console.edit_forms import MOST_EDITED_BYTES, EditForm, Line, compared, shown
 from console.queue_edits import digest
 from queueapi.actions.letter_edits import edit_letter, message_of, original_of, revert_letter
 from queueapi.actions.replays import replay_letters
-from queueapi.choices import LetterState
+from queueapi.choices import LedgerAction, LetterState
 from queueapi.errors import ActionError
-from queueapi.models import DeadLetter, DeadLetterEdit
+from queueapi.models import DeadLetter, DeadLetterEdit, LedgerEntry
 from queuecore.errors import QueueError
+
+
+@dataclass(frozen=True, slots=True)
+class OthersEdit:
+    """What somebody else has made of a letter since the form was opened: what its message changes in the original,
+    `lines`; or that it is the original again."""
+
+    by: str
+    at: datetime
+    reason: str
+    lines: list[Line]
+    is_original: bool
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The form; a POST compares what was typed with the original, or saves what was compared, and replays it."""
     letter = get_object_or_404(DeadLetter.objects.select_related("queue__tenant", "body"), pk=pk)
-    was_edited_at = DeadLetterEdit.objects.filter(letter=letter).values_list("edited_at", flat=True).first()
-    now = message_of(letter)
-    if request.method == "POST":
-        form = EditForm(now, request.POST)
-    else:
-        form = EditForm(now, initial={**shown(now), "seen": _exact(was_edited_at)})
+    now, seen = message_of(letter), _edited_at(letter)
+    form = EditForm(now, request.POST) if request.method == "POST" else EditForm(now, initial=shown(now))
     is_valid, is_to_be_saved = form.is_valid(), "plan" not in request.POST
     planned = digest(form.message._asdict()) if _is_whole(form) else ""
     is_seen = _is_seen(request.POST, planned)
     if is_valid and is_to_be_saved and is_seen and (done := _save(request, letter, form)):
         return done
+    others = _others_edit(letter, form)
     context = {
         "letter": letter,
         "form": form,
-        "is_edited": was_edited_at is not None,
+        "others": others,
+        # Once they were shown what another has made of it, theirs may take its place.
+        "seen": _exact(_edited_at(letter) if others else seen),
+        "is_edited": seen is not None,
         "why_not": _why_not(letter),
         "lines": compared(original_of(letter), form.message) if planned else None,
         "planned": planned,
-        "is_planned_anew": is_to_be_saved and not is_seen,
+        "is_planned_anew": is_to_be_saved and not is_seen and not others,
     }
-    return render(request, "dead_letters/edit.html", context)
+    return render(request, "dead_letters/edit.html", context, status=409 if others else 200)
 
 
 def _is_seen(posted: Mapping[str, str], planned: str) -> bool:
@@ -66,9 +80,27 @@ def _save(request: HttpRequest, letter: DeadLetter, form: EditForm) -> HttpRespo
             replay_letters(actor, [letter.pk])
             messages.success(request, "The replay has started. This page follows it.")
     except (ActionError, QueueError) as error:
-        form.add_error(None, f"Not saved: {error.message}.")
+        # What another has made of it meanwhile is shown, and says more than the refusal.
+        if not _others_edit(letter, form):
+            form.add_error(None, f"Not saved: {error.message}.")
         return None
     return redirect("dead_letter", pk=letter.pk)
+
+
+def _others_edit(letter: DeadLetter, form: EditForm) -> OthersEdit | None:
+    """None while the letter is as it was when the form was opened."""
+    edit = DeadLetterEdit.objects.filter(letter=letter).first()
+    if not form.is_bound or form.cleaned_data.get("seen") == (edit and edit.edited_at):
+        return None
+    told = LedgerEntry.objects.filter(letter_id=letter.pk, action=LedgerAction.EDIT).order_by("-at").first()
+    by, at, reason = (told.actor_name, told.at, told.reason) if told else ("Somebody", timezone.now(), "")
+    letter.refresh_from_db(fields=["is_edited"])
+    lines = compared(original_of(letter), message_of(letter)) if edit else []
+    return OthersEdit(by, at, reason, lines, is_original=edit is None)
+
+
+def _edited_at(letter: DeadLetter) -> datetime | None:
+    return DeadLetterEdit.objects.filter(letter=letter).values_list("edited_at", flat=True).first()
 
 
 def _why_not(letter: DeadLetter) -> str:

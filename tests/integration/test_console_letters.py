@@ -8,9 +8,9 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from queueapi.actions.actor import SYSTEM
+from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.dead_letters import discard_letters
-from queueapi.actions.letter_edits import edit_letter, message_of, note_group
+from queueapi.actions.letter_edits import edit_letter, message_of, note_group, revert_letter
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LetterState
@@ -43,9 +43,9 @@ def text(answer: Any) -> str:
 
 def typed(client: Any, letter: DeadLetter, **changes: str) -> dict[str, str]:
     """What the form has, as a browser would send it."""
-    form = client.get(reverse("edit_letter", args=[letter.pk])).context["form"]
-    shown = {name: form[name].value() or "" for name in form.fields}
-    return {**shown, **changes}
+    context = client.get(reverse("edit_letter", args=[letter.pk])).context
+    shown = {name: context["form"][name].value() or "" for name in context["form"].fields}
+    return {**shown, "seen": context["seen"], **changes}
 
 
 def compared(client: Any, letter: DeadLetter, typed: dict[str, str]) -> dict[str, str]:
@@ -321,14 +321,37 @@ def test_what_cannot_be_sent_is_refused_and_kept(admin_client, queue, field, val
     assert not DeadLetterEdit.objects.exists()
 
 
-def test_of_two_who_edit_the_second_is_told(admin_client, queue) -> None:
-    letter = make_letter(queue)
+@pytest.mark.parametrize("button", ["plan", "save"])
+def test_of_two_who_edit_the_second_is_shown_what_the_first_did_and_may_go_on(admin_client, queue, button) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215}')
+    url = reverse("edit_letter", args=[letter.pk])
     mine = compared(admin_client, letter, typed(admin_client, letter, payload='{"mine": 1}'))
-    edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"theirs", {}))
-    page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), mine))
-    assert "has edited the letter" in page
-    assert "mine" in page
-    assert bytes(DeadLetterEdit.objects.get().payload) == b"theirs"
+    edit_letter(Actor("bob"), letter.pk, QueueMessage(letter.key, b'{"temperature": 21.5}', {}), reason="a comma")
+    answer = admin_client.post(url, {**mine, button: "yes"})
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    for told in ("bob has edited the letter since you opened it", "They did it because: a comma"):
+        assert told in page
+    theirs = page.partition('id="clashes"')[2].partition("</section>")[0]
+    assert "added: </span>  &quot;temperature&quot;: 21.5" in theirs
+    assert json.loads(answer.context["form"]["payload"].value()) == {"mine": 1}
+    assert json.loads(bytes(DeadLetterEdit.objects.get().payload)) == {"temperature": 21.5}
+    # Having seen it, they go on.
+    seen = {"seen": answer.context["seen"], "planned": answer.context["planned"]}
+    assert admin_client.post(url, {**mine, **seen}).status_code == 302
+    assert json.loads(bytes(DeadLetterEdit.objects.get().payload)) == {"mine": 1}
+
+
+def test_who_edits_what_another_has_taken_back_is_told(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    edit = edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"theirs", {}))
+    mine = compared(admin_client, letter, typed(admin_client, letter, form="text", payload="mine"))
+    revert_letter(Actor("bob"), letter.pk, seen=edit.edited_at)
+    answer = admin_client.post(reverse("edit_letter", args=[letter.pk]), mine)
+    assert answer.status_code == 409
+    assert "bob has gone back to the original since you opened it" in answer.content.decode()
+    assert answer.context["seen"] == ""
+    assert not DeadLetterEdit.objects.exists()
 
 
 def test_an_edit_is_taken_back(admin_client, queue) -> None:
