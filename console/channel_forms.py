@@ -35,6 +35,11 @@ class ChannelForm(forms.Form):
         """As the kind wants them. What is empty is left out, but for a secret that stays."""
         raise NotImplementedError
 
+    def entered(self) -> dict[str, Any]:
+        """As actions want it."""
+        given = self.cleaned_data
+        return {"name": given["name"], "options": self.options(), "enabled": given["enabled"]}
+
     def own_fields(self) -> list[forms.BoundField]:
         return [bound for bound in self.visible_fields() if bound.name not in ("name", "enabled")]
 

@@ -12,9 +12,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
 from console.alert_filters import ChannelFilter
-from console.changes import carried_out, planned
+from console.changes import planned
 from console.channel_forms import form_for, form_of
 from console.lists import ListPage, Sort
+from console.meanwhile import audited
+from console.sent_forms import FormOf
 from console.typed_secrets import TypedSecrets
 from queueapi.access.table import Resource
 from queueapi.actions.alert_channels import change_channel, create_channel, delete_channel, test_channel
@@ -54,50 +56,33 @@ def create(request: HttpRequest) -> HttpResponse:
     """The form of a kind; a POST creates the channel, or shows what that would be, or the form again if refused."""
     asked = request.GET.get("kind", "")
     kind = ChannelKind(asked) if asked in ChannelKind.values else ChannelKind.EMAIL
-    form = form_of(kind, TypedSecrets(request.session), request.POST if request.method == "POST" else None)
-    made, plan = carried_out(
-        request,
-        form,
-        lambda: create_channel(
-            actor_of(request),
-            name=form.cleaned_data["name"],
-            kind=kind,
-            options=form.options(),
-            enabled=form.cleaned_data["enabled"],
-        ),
+    sent = FormOf(
+        lambda data: form_of(kind, TypedSecrets(request.session), data),
+        lambda form: create_channel(actor_of(request), kind=kind, **form.entered()),
         "Not created",
-    )
-    if made is not None:
-        form.done()
-        messages.success(request, f"Created: channel {made.name}. Test it, then name it in rules.")
-        return redirect("alert_channel", pk=made.pk)
-    context = {"form": form, "plan": plan, "kind": kind, "kinds": list(ChannelKind)}
-    return render(request, "alert_channels/form.html", context)
+    ).sent(request)
+    if sent.made is not None:
+        sent.form.done()
+        messages.success(request, f"Created: channel {sent.made.name}. Test it, then name it in rules.")
+        return redirect("alert_channel", pk=sent.made.pk)
+    return sent.show(request, "alert_channels/form.html", {"kind": kind, "kinds": list(ChannelKind)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """As `create`, of one that is there. Its kind stays."""
+    """As `create`, of one that is there; its kind stays. Whoever comes second is shown what others have changed."""
     channel = get_object_or_404(AlertChannel, pk=pk)
-    form = form_for(channel, TypedSecrets(request.session), request.POST if request.method == "POST" else None)
-    changed, plan = carried_out(
-        request,
-        form,
-        lambda: change_channel(
-            actor_of(request),
-            channel,
-            name=form.cleaned_data["name"],
-            options=form.options(),
-            enabled=form.cleaned_data["enabled"],
-        ),
+    sent = FormOf(
+        lambda data: form_for(get_object_or_404(AlertChannel, pk=pk), TypedSecrets(request.session), data),
+        lambda form: change_channel(actor_of(request), channel, **form.entered()),
         "Not changed",
-    )
-    if changed is not None:
-        form.done()
+        audited("channel", channel, "alert_channel", kept_in="options", version=lambda: _version(pk)),
+    ).sent(request)
+    if sent.made is not None:
+        sent.form.done()
         messages.success(request, "Changed. What waits goes there, too.")
         return redirect("alert_channel", pk=pk)
-    context = {"form": form, "plan": plan, "channel": channel, "kind": ChannelKind(channel.kind)}
-    return render(request, "alert_channels/form.html", context)
+    return sent.show(request, "alert_channels/form.html", {"channel": channel, "kind": ChannelKind(channel.kind)})
 
 
 @require_POST
@@ -124,6 +109,11 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
     back, needed = reverse("alert_channel", args=[pk]), Resource.ALERT_CHANNELS
     context = {"thing": channel, "back": back, "plan": plan, "need_resource": needed}
     return render(request, "parts/deletion.html", context)
+
+
+def _version(pk: UUID) -> int:
+    """Another secret makes another one as well."""
+    return AlertChannel.objects.values_list("version", flat=True).get(pk=pk)
 
 
 def _told_nothing(channel: AlertChannel) -> Iterator[str]:

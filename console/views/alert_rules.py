@@ -12,9 +12,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from console.access import actor_of
 from console.alert_filters import RuleFilter
 from console.alert_forms import RuleChangeForm, RuleForm
-from console.changes import carried_out, planned
+from console.changes import planned
 from console.lists import Sort
 from console.live_lists import LiveListPage
+from console.meanwhile import audited
+from console.sent_forms import FormOf
 from queueapi.access.table import Resource
 from queueapi.actions.alert_rules import change_rule, create_rule, delete_rule
 from queueapi.errors import ActionError
@@ -58,30 +60,33 @@ def show_measures(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     """An empty form, or filled in by the link; a POST creates the rule, or shows what that would be."""
-    form = RuleForm(request.POST) if request.method == "POST" else RuleForm(initial=request.GET.dict())
-    made, plan = carried_out(request, form, lambda: create_rule(actor_of(request), **form.cleaned_data), "Not created")
-    if made is not None:
-        messages.success(request, f"Created: rule {made.name}. It holds within seconds.")
-        return redirect("alert_rule", pk=made.pk)
+    sent = FormOf(
+        lambda data: RuleForm(initial=request.GET.dict()) if data is None else RuleForm(data),
+        lambda form: create_rule(actor_of(request), **form.cleaned_data),
+        "Not created",
+    ).sent(request)
+    if sent.made is not None:
+        messages.success(request, f"Created: rule {sent.made.name}. It holds within seconds.")
+        return redirect("alert_rule", pk=sent.made.pk)
     names = Queue.objects.order_by("name").values_list("name", flat=True).distinct()
-    return render(
-        request, "alert_rules/form.html", {"form": form, "plan": plan, "queue_names": list(names[:_QUEUES_OFFERED])}
-    )
+    return sent.show(request, "alert_rules/form.html", {"queue_names": list(names[:_QUEUES_OFFERED])})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """As `create`, of one that is there."""
+    """As `create`, of one that is there. Whoever comes second is shown what others have changed, and nothing is."""
     rule = get_object_or_404(AlertRule, pk=pk)
-    # The form changes the row that it is given.
-    form = RuleChangeForm(request.POST if request.method == "POST" else None, instance=AlertRule.objects.get(pk=pk))
-    changed, plan = carried_out(
-        request, form, lambda: change_rule(actor_of(request), rule, **form.cleaned_data), "Not changed"
-    )
-    if changed is not None:
+    sent = FormOf(
+        # The form changes the row that it is given.
+        lambda data: RuleChangeForm(data, instance=get_object_or_404(AlertRule, pk=pk)),
+        lambda form: change_rule(actor_of(request), rule, **form.cleaned_data),
+        "Not changed",
+        audited("rule", rule, "alert_rule"),
+    ).sent(request)
+    if sent.made is not None:
         messages.success(request, "Changed. It holds within seconds.")
         return redirect("alert_rule", pk=pk)
-    return render(request, "alert_rules/form.html", {"form": form, "plan": plan, "rule": rule})
+    return sent.show(request, "alert_rules/form.html", {"rule": rule})
 
 
 @require_POST

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
 from console.edit_forms import MOST_EDITED_BYTES, EditForm, Line, compared, shown
-from console.queue_edits import digest
+from console.sent_forms import digest
 from queueapi.actions.letter_edits import edit_letter, message_of, original_of, revert_letter
 from queueapi.actions.replays import replay_letters
 from queueapi.choices import LedgerAction, LetterState

@@ -13,8 +13,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 from console.access import actor_of
 from console.changes import of_field, refuse
 from console.queue_configuration_forms import NewQueueForm, QueueForm, shown
-from console.queue_edits import Seen, clashes, digest, merged
+from console.queue_edits import Seen, clashes, merged
 from console.queue_plans import queue_plan
+from console.sent_forms import digest
 from console.strategies import chosen_picture
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import ensure_system_tenant
@@ -126,6 +127,8 @@ def _show(
     context = {
         "form": form,
         "queue": queue,
+        "changed": "queue",
+        "history": reverse("queue_configuration", args=[queue.pk]) if queue else "",
         "tenant_names": list(names),
         "hash_function": config().queue.partitions.hash_function_name,
         "picture": chosen_picture(form.typed("submit_strategy"), form.typed("processing_strategy")),

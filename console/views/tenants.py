@@ -11,6 +11,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from console.access import actor_of
 from console.changes import readable_fields
 from console.lists import ListPage, Sort
+from console.meanwhile import audited
+from console.sent_forms import FormOf
 from console.tenant_filters import TenantFilter
 from console.tenant_forms import SuspensionForm, TenantForm
 from console.usage_charts import usage_charts
@@ -77,36 +79,34 @@ def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     """An empty form; a POST creates the tenant, or shows what that would be, or the form again if refused."""
-    form, plan = TenantForm(request.POST if request.method == "POST" else None), None
-    if request.method == "POST" and form.is_valid():
-        try:
-            if "plan" not in request.POST:
-                tenant = create_tenant(actor_of(request), **form.cleaned_data)
-                messages.success(request, f"Created: tenant {tenant.name}.")
-                return redirect("tenant", pk=tenant.pk)
-            plan = plan_tenant_creation(**form.cleaned_data)
-        except ActionError as error:
-            form.add_error(None, f"Not created: {error.message}.")
-    return render(request, "tenants/form.html", {"form": form, "plan": plan and readable_fields(plan)})
+    sent = FormOf(
+        lambda data: TenantForm(data),
+        lambda form: create_tenant(actor_of(request), **form.cleaned_data),
+        "Not created",
+        plan=lambda form: readable_fields(plan_tenant_creation(**form.cleaned_data)),
+    ).sent(request)
+    if sent.made is not None:
+        messages.success(request, f"Created: tenant {sent.made.name}.")
+        return redirect("tenant", pk=sent.made.pk)
+    return sent.show(request, "tenants/form.html", {})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """As `create`, of one that is there."""
-    tenant, plan = get_object_or_404(Tenant, pk=pk), None
-    # The form changes the row that it is given.
-    form = TenantForm(request.POST if request.method == "POST" else None, instance=Tenant.objects.get(pk=pk))
-    if request.method == "POST" and form.is_valid():
-        try:
-            if "plan" not in request.POST:
-                change_tenant(actor_of(request), tenant, **form.cleaned_data)
-                messages.success(request, "Changed. Quotas hold within seconds.")
-                return redirect("tenant", pk=pk)
-            plan = plan_tenant_change(tenant, **form.cleaned_data)
-        except ActionError as error:
-            form.add_error(None, f"Not changed: {error.message}.")
-    context = {"form": form, "plan": plan and readable_fields(plan), "tenant": tenant}
-    return render(request, "tenants/form.html", context)
+    """As `create`, of one that is there. Whoever comes second is shown what others have changed, and nothing is."""
+    tenant = get_object_or_404(Tenant, pk=pk)
+    sent = FormOf(
+        # The form changes the row that it is given.
+        lambda data: TenantForm(data, instance=get_object_or_404(Tenant, pk=pk)),
+        lambda form: change_tenant(actor_of(request), tenant, **form.cleaned_data),
+        "Not changed",
+        audited("tenant", tenant, "tenant"),
+        plan=lambda form: readable_fields(plan_tenant_change(tenant, **form.cleaned_data)),
+    ).sent(request)
+    if sent.made is not None:
+        messages.success(request, "Changed. Quotas hold within seconds.")
+        return redirect("tenant", pk=pk)
+    return sent.show(request, "tenants/form.html", {"tenant": tenant})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
