@@ -97,6 +97,18 @@ class EditForm(forms.Form):
         return QueueMessage(values["key"], values["data"], values["headers"])
 
 
+class RevertForm(forms.Form):
+    """What is dropped is the edit that was shown."""
+
+    reason = forms.CharField(
+        required=False,
+        max_length=LONGEST_REASON,
+        help_text="The ledger keeps it, with your name.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    seen = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """Of a comparison: what is gone, what came, or what stayed."""

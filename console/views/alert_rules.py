@@ -7,17 +7,19 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from console.access import actor_of
 from console.alert_filters import RuleFilter
 from console.alert_forms import RuleChangeForm, RuleForm
 from console.changes import planned
+from console.confirming import confirmed
 from console.lists import Sort
 from console.live_lists import LiveListPage
 from console.meanwhile import audited
 from console.sent_forms import FormOf
-from queueapi.access.table import Resource
+from console.templatetags.console import plural
+from queueapi.access.table import WRITE, Resource
 from queueapi.actions.alert_rules import change_rule, create_rule, delete_rule
 from queueapi.errors import ActionError
 from queueapi.models import AlertRule, Queue
@@ -89,14 +91,34 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
     return sent.show(request, "alert_rules/form.html", {"rule": rule})
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def switch(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """On or off, as `enabled` says."""
-    rule, enabled = get_object_or_404(AlertRule, pk=pk), request.POST.get("enabled") == "yes"
-    change_rule(actor_of(request), rule, enabled=enabled)
-    told = "On: it holds within seconds." if enabled else "Off: its open alerts resolve within seconds."
-    messages.success(request, told)
-    return redirect("alert_rule", pk=pk)
+    """What would come of it; a POST does it: on or off, as `enabled` says, or else what it is not."""
+    rule = get_object_or_404(rules_for_lists(), pk=pk)
+    enabled = request.POST["enabled"] == "yes" if "enabled" in request.POST else not rule.enabled
+
+    def act() -> str:
+        change_rule(actor_of(request), rule, enabled=enabled)
+        return "On: it holds within seconds." if enabled else "Off: its open alerts resolve within seconds."
+
+    def ask() -> dict[str, Any]:
+        open_alerts = plural(rule.open_alerts, "open alert resolves,open alerts resolve")  # type: ignore[attr-defined]
+        nobody = f"Nobody is told of it any more, and its {open_alerts} within seconds."
+        looked_at = "It is looked at within seconds, and fires where its figures have exceeded it for long enough."
+        return {
+            "verb": "Switch on" if enabled else "Switch off",
+            "thing": rule.name,
+            "headline": "It watches again" if enabled else "It watches no more",
+            "consequence": looked_at if enabled else nobody,
+            "kept": {"enabled": "yes" if enabled else "no"},
+            "back_name": rule.name,
+            "leave": "Leave it off" if enabled else "Leave it on",
+            "button_kind": "primary" if enabled else "danger",
+            "need_verb": WRITE,
+            "need_resource": Resource.ALERT_RULES,
+        }
+
+    return confirmed(request, act, "Not switched", reverse("alert_rule", args=[pk]), ask)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

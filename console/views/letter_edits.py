@@ -8,11 +8,12 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
-from console.edit_forms import MOST_EDITED_BYTES, EditForm, Line, compared, shown
+from console.edit_forms import MOST_EDITED_BYTES, EditForm, Line, RevertForm, compared, shown
 from console.sent_forms import digest
 from queueapi.actions.letter_edits import edit_letter, message_of, original_of, revert_letter
 from queueapi.actions.replays import replay_letters
@@ -61,21 +62,43 @@ def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render(request, "dead_letters/edit.html", context, status=409 if others else 200)
 
 
+@require_http_methods(["GET", "HEAD", "POST"])
+def revert(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What would be dropped; a POST drops it, unless somebody has edited the letter once more."""
+    letter = get_object_or_404(DeadLetter.objects.select_related("body"), pk=pk)
+    edit = DeadLetterEdit.objects.filter(letter=letter).first()
+    back = reverse("dead_letter", args=[pk])
+    if request.method == "POST":
+        form = RevertForm(request.POST)
+        seen = form.cleaned_data["seen"] if form.is_valid() else None
+        try:
+            revert_letter(actor_of(request), letter.pk, reason=request.POST.get("reason", ""), seen=seen)
+        except ActionError as error:
+            messages.error(request, f"The edit was not dropped: {error.message}.")
+            return redirect("revert_letter", pk=pk)
+        messages.success(request, "A replay sends the original again.")
+        return redirect(back)
+    context = {
+        "letter": letter,
+        "edit": edit,
+        "lines": compared(message_of(letter), original_of(letter)) if edit else [],
+        "form": RevertForm(initial={"seen": edit and edit.edited_at.isoformat()}),
+        "back": back,
+    }
+    return render(request, "dead_letters/revert.html", context)
+
+
 def _is_seen(posted: Mapping[str, str], planned: str) -> bool:
-    """Whether they have seen what it changes. That of the original needs no comparison."""
-    return "revert" in posted or posted.get("planned", "") == planned
+    """Whether they have seen what it changes."""
+    return posted.get("planned", "") == planned
 
 
 def _save(request: HttpRequest, letter: DeadLetter, form: EditForm) -> HttpResponse | None:
     """Back to the letter; None where it was refused, and the form says why."""
     actor, values = actor_of(request), form.cleaned_data
     try:
-        if "revert" in request.POST:
-            revert_letter(actor, letter.pk, reason=values["reason"], seen=values["seen"])
-            messages.success(request, "A replay sends the original again.")
-        else:
-            edit_letter(actor, letter.pk, form.message, reason=values["reason"], seen=values["seen"])
-            messages.success(request, "Saved: a replay sends the edited message. The original stays as it is.")
+        edit_letter(actor, letter.pk, form.message, reason=values["reason"], seen=values["seen"])
+        messages.success(request, "Saved: a replay sends the edited message. The original stays as it is.")
         if "replay" in request.POST:
             replay_letters(actor, [letter.pk])
             messages.success(request, "The replay has started. This page follows it.")

@@ -6,17 +6,18 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from console.access import actor_of
 from console.changes import readable_fields
+from console.confirming import confirmed
 from console.lists import ListPage, Sort
 from console.meanwhile import audited
 from console.sent_forms import FormOf
 from console.tenant_filters import TenantFilter
 from console.tenant_forms import SuspensionForm, TenantForm
 from console.usage_charts import usage_charts
-from queueapi.access.table import Resource
+from queueapi.access.table import OPERATE, Resource
 from queueapi.actions.tenant_removal import delete_tenant, plan_tenant_deletion
 from queueapi.actions.tenant_states import plan_resumption, plan_suspension, resume_tenant, suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, plan_tenant_change, plan_tenant_creation
@@ -125,15 +126,32 @@ def suspend(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render(request, "tenants/suspend.html", {"form": form, "tenant": tenant})
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def resume(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """One that somebody has resumed meanwhile is what was wanted."""
+    """What it means; a POST does it. One that somebody has resumed meanwhile is what was wanted."""
     tenant = get_object_or_404(Tenant, pk=pk)
-    was_suspended = bool(plan_resumption(tenant).changes)
-    resume_tenant(actor_of(request), tenant)
-    told = f"{tenant.name} publishes again within seconds" if was_suspended else "it was not suspended any more"
-    messages.success(request, f"Resumed: {told}.")
-    return redirect("tenant", pk=pk)
+    plan = plan_resumption(tenant)
+
+    def act() -> str:
+        resume_tenant(actor_of(request), tenant)
+        told = f"{tenant.name} publishes again within seconds" if plan.changes else "it was not suspended any more"
+        return f"Resumed: {told}."
+
+    def ask() -> dict[str, Any]:
+        return {
+            "verb": "Resume",
+            "thing": tenant.name,
+            "headline": "It publishes again" if plan.changes else "It is not suspended",
+            "consequence": "Within seconds every process takes what is published for it. Nothing of what was refused "
+            "meanwhile comes again by itself: its publishers send that once more.",
+            "plan": readable_fields(plan),
+            "back_name": tenant.name,
+            "leave": "Don't resume",
+            "need_verb": OPERATE,
+            "need_resource": Resource.TENANTS,
+        }
+
+    return confirmed(request, act, "Not resumed", reverse("tenant", args=[pk]), ask)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

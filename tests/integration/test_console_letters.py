@@ -25,6 +25,7 @@ from queueapi.models import (
     Replay,
 )
 from queuecore.messages import QueueMessage
+from tests.console_forms import fields_of
 from tests.letters import make_letter, states_of
 from tests.page_offers import Page
 
@@ -354,12 +355,29 @@ def test_who_edits_what_another_has_taken_back_is_told(admin_client, queue) -> N
     assert not DeadLetterEdit.objects.exists()
 
 
-def test_an_edit_is_taken_back(admin_client, queue) -> None:
-    letter = make_letter(queue)
-    edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"other", {}))
-    letter.refresh_from_db()
-    admin_client.post(reverse("edit_letter", args=[letter.pk]), {**typed(admin_client, letter), "revert": "yes"})
+def test_an_edit_is_taken_back_after_a_look_at_what_is_dropped(admin_client, queue) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215}')
+    edit_letter(Actor("bob"), letter.pk, QueueMessage(letter.key, b'{"temperature": 21.5}', {}))
+    url = reverse("revert_letter", args=[letter.pk])
+    assert url in text(admin_client.get(reverse("edit_letter", args=[letter.pk])))
+    page = text(admin_client.get(url))
+    assert "What bob has edited would be dropped" in page
+    assert "removed: </span>  &quot;temperature&quot;: 21.5" in page
+    assert DeadLetterEdit.objects.exists()
+    assert admin_client.post(url, {**fields_of(page), "reason": "it was right"}).status_code == 302
     assert not DeadLetterEdit.objects.exists()
+    assert LedgerEntry.objects.first().reason == "it was right"
+    assert "Nobody has edited this letter" in text(admin_client.get(url))
+
+
+def test_another_edit_than_the_one_that_was_shown_is_not_dropped(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    first = edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"first", {}))
+    url = reverse("revert_letter", args=[letter.pk])
+    sent = fields_of(text(admin_client.get(url)))
+    edit_letter(Actor("bob"), letter.pk, QueueMessage(letter.key, b"second", {}), seen=first.edited_at)
+    assert "bob has edited the letter" in text(admin_client.post(url, sent, follow=True))
+    assert bytes(DeadLetterEdit.objects.get().payload) == b"second"
 
 
 def test_only_open_letters_are_edited(admin_client, queue) -> None:

@@ -319,6 +319,9 @@ def test_a_tenant_is_suspended_and_resumed(browser, tenant) -> None:
     assert "Messages that it has are consumed as ever" in browser.get(url).content.decode()
     assert "This field is required" in browser.post(url, {"reason": ""}).content.decode()
     assert "Suspended: unpaid." in browser.post(url, {"reason": "unpaid"}, follow=True).content.decode()
+    asked = browser.get(reverse("resume_tenant", args=[tenant.pk])).content.decode()
+    assert "Within seconds every process takes what is published for it" in asked
+    assert '<td class="breakable">suspended</td><td class="breakable">active</td>' in asked
     resumed = browser.post(reverse("resume_tenant", args=[tenant.pk]), follow=True).content.decode()
     assert "Acme publishes again within seconds" in resumed
     tenant.refresh_from_db()
@@ -358,11 +361,6 @@ def test_a_profile_is_deleted_after_a_plan(browser, tenant, small) -> None:
     assert '<th scope="row" class="mono">approves isolation</th><td class="breakable">no</td>' in planned
     assert "[]" not in planned
     assert "Deleted: profile small." in browser.post(url, follow=True).content.decode()
-
-
-@pytest.mark.parametrize("name", ["resume_tenant"])
-def test_what_changes_something_is_never_a_link(browser, tenant, name) -> None:
-    assert browser.get(reverse(name, args=[tenant.pk])).status_code == 405
 
 
 def test_strangers_are_sent_to_sign_in(client, tenant, small) -> None:
