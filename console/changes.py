@@ -1,4 +1,4 @@
-"""What all forms that change something share: the plan first where it is asked for, and refusals where they belong."""
+"""What all forms that change something share: plans that people can read, and refusals where they belong."""
 
 import re
 from collections.abc import Callable
@@ -28,18 +28,16 @@ _NAMED: Final[dict[str, Manager[Any]]] = {
 _OF_FIELD: Final = re.compile(r"(?:queue [^ :]+: )?(?P<field>[a-z_]+): (?P<text>.+)", re.DOTALL)
 
 
-def carried_out(
-    request: HttpRequest, form: BaseForm, act: Callable[[], Made], refusal: str
-) -> tuple[Made | None, ChangePlan | None]:
-    """What came of it; or, where the plan is asked for, that. Neither where there is nothing to do yet, or where the
-    form says what is wrong, `refusal` first."""
+def carried_out(request: HttpRequest, form: BaseForm, act: Callable[[], Made], refusal: str) -> Made | None:
+    """What came of it, where nothing is planned. None where there is nothing to do yet, or where the form says what is
+    wrong, `refusal` first."""
     if request.method != "POST" or not form.is_valid():
-        return None, None
+        return None
     try:
-        return (None, readable(rehearse(act))) if "plan" in request.POST else (act(), None)
+        return act()
     except ActionError as error:
         refuse(form, refusal, error)
-    return None, None
+    return None
 
 
 def refuse(form: BaseForm, refusal: str, error: QueueError) -> None:

@@ -125,6 +125,9 @@ class WebhookForm(SlackForm):
         name = self.typed.keep(given["secret"]) if given.get("secret") else given.get("typed_secret", "")
         if not given.get("secret") and given.get("forget_secret"):
             name = ""
+        if not self.before.get("secret"):
+            # Then it is as if none had been typed.
+            given.pop("forget_secret", None)
         if name and not given.get("secret"):
             given["secret"] = self.typed.find(name)
             if given["secret"] is None:

@@ -43,6 +43,7 @@ def write_note(request: HttpRequest, noted: Noted) -> HttpResponse:
         lambda form: act(actor_of(request), noted.pk, form.cleaned_data["note"]),
         "Not noted",
         _thing(noted, is_told_who=is_told_details(request)),
+        plans=False,
     ).sent(request)
     back = reverse("dead_letter", args=[noted.pk]) if is_letter else _letters_of(noted)
     if sent.made is not None:

@@ -31,6 +31,7 @@ class Sent(Generic[Form, Made]):
     made     what the action answered with; None: it is not done
     plan     what it would do, where that is to be looked at first
     planned  a digest of what that plan is for
+    is_anew  whether something else was confirmed than what had been planned
     seen     the thing as the form shows it, signed
     clashes  what others have changed since somebody opened it
     """
@@ -40,6 +41,7 @@ class Sent(Generic[Form, Made]):
     made: Made | None = None
     plan: ChangePlan | None = None
     planned: str = ""
+    is_anew: bool = False
     seen: str = ""
     clashes: Sequence[Clash] = field(default_factory=list)
 
@@ -48,9 +50,12 @@ class Sent(Generic[Form, Made]):
             "form": self.form,
             "plan": self.plan,
             "planned": self.planned,
+            "is_planned_anew": self.is_anew,
             "seen": self.seen,
             "clashes": self.clashes,
             "changed": self.thing and self.thing.what,
+            "label": "Change" if self.thing else "Create",
+            "leave": "Don't change" if self.thing else "Don't create",
         }
         return render(request, template, {**told, **context}, status=_CONFLICT if self.clashes else 200)
 
@@ -64,6 +69,7 @@ class FormOf(Generic[Form, Made]):
     refusal  what is said of that first
     thing    what is changed; None: something new is made
     plan     what `act` would do, where another can tell it than `act` itself
+    plans    whether the plan comes first, and what is done is what it was shown for
     """
 
     make: Callable[[QueryDict | None], Form]
@@ -71,6 +77,7 @@ class FormOf(Generic[Form, Made]):
     refusal: str
     thing: Thing | None = None
     plan: Callable[[Form], ChangePlan] | None = None
+    plans: bool = True
 
     def sent(self, request: HttpRequest) -> Sent[Form, Made]:
         """What was sent with a POST; else the form as it is opened."""
@@ -85,10 +92,11 @@ class FormOf(Generic[Form, Made]):
         if not form.is_valid():
             return self._shown(form, now)
         try:
-            if "plan" in request.POST:
-                planned = digest({"seen": seen and seen.values, **entered(form)})
-                return self._shown(form, now, plan=self._plan(form), planned=planned)
-            return Sent(form, self.thing, made=self._done(form, seen))
+            planned = digest({"seen": seen and seen.values, **entered(form)})
+            if not self.plans or is_confirmed(request, planned):
+                return Sent(form, self.thing, made=self._done(form, seen))
+            is_anew = "confirm" in request.POST
+            return self._shown(form, now, plan=self._plan(form), planned=planned, is_anew=is_anew)
         except ChangedMeanwhile:
             # In this very moment: the same again, with what is there now.
             return self.sent(request)
@@ -97,7 +105,8 @@ class FormOf(Generic[Form, Made]):
         return self._shown(form, now)
 
     def _plan(self, form: Form) -> ChangePlan:
-        return readable(rehearse(lambda: self.act(form))) if self.plan is None else self.plan(form)
+        told = self.plan or (lambda given: readable(rehearse(lambda: self.act(given))))
+        return told(form)
 
     def _done(self, form: Form, seen: Seen | None) -> Made:
         """Compared and changed with nobody in between. ChangedMeanwhile."""
@@ -126,6 +135,11 @@ class FormOf(Generic[Form, Made]):
     def _shown(self, form: Form, now: Seen | None, **more: Any) -> Sent[Form, Made]:
         signed = now.signed(self.thing) if self.thing and now else ""
         return Sent(form, self.thing, seen=signed, **more)
+
+
+def is_confirmed(request: HttpRequest, planned: str) -> bool:
+    """What was typed after the plan is planned first."""
+    return "confirm" in request.POST and request.POST.get("planned") == planned
 
 
 def entered(form: BaseForm) -> dict[str, Any]:

@@ -20,6 +20,14 @@ def fields_of(page: str, action: str = "") -> dict[str, Any]:
     return {name: values[0] if len(values) == 1 else values for name, values in sent.items()}
 
 
+def confirm(client: Any, address: str, typed: dict[str, Any]) -> Any:
+    """What comes of it once its plan was shown, and confirmed. Where it is refused, the page that says so."""
+    plan = client.post(address, typed)
+    if plan.status_code != 200 or not plan.context["planned"]:
+        return plan
+    return client.post(address, {**fields_of(plan.content.decode()), "confirm": "yes"}, follow=True)
+
+
 def words_of(answer: Any) -> str:
     """What a person reads, on one line."""
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]+>", " ", answer.content.decode())))

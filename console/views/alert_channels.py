@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
 from console.alert_filters import ChannelFilter
-from console.changes import planned
+from console.changes import planned, readable
 from console.channel_forms import form_for, form_of
 from console.lists import ListPage, Sort
 from console.meanwhile import audited
@@ -20,11 +20,14 @@ from console.sent_forms import FormOf
 from console.typed_secrets import TypedSecrets
 from queueapi.access.table import Resource
 from queueapi.actions.alert_channels import change_channel, create_channel, delete_channel, test_channel
+from queueapi.actions.rehearsing import rehearse
 from queueapi.alerting.channels import shown_options
+from queueapi.change_plans import Change, ChangePlan
 from queueapi.choices import ChannelKind
 from queueapi.models import AlertChannel
 from queueapi.selectors.alert_channels import channels_for_lists, deliveries_of, rules_telling
 from queueapi.selectors.tenants import recent_audit
+from queuecore.consuming.handler_options import HIDDEN
 
 _DELIVERIES_SHOWN = 20
 
@@ -53,7 +56,7 @@ def show_channel(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """The form of a kind; a POST creates the channel, or shows what that would be, or the form again if refused."""
+    """The form of a kind; a POST shows what would be, and then creates the channel."""
     asked = request.GET.get("kind", "")
     kind = ChannelKind(asked) if asked in ChannelKind.values else ChannelKind.EMAIL
     sent = FormOf(
@@ -77,6 +80,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
         lambda form: change_channel(actor_of(request), channel, **form.entered()),
         "Not changed",
         audited("channel", channel, "alert_channel", kept_in="options", version=lambda: _version(pk)),
+        plan=lambda form: _plan(lambda: change_channel(actor_of(request), channel, **form.entered())),
     ).sent(request)
     if sent.made is not None:
         sent.form.done()
@@ -109,6 +113,15 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
     back, needed = reverse("alert_channel", args=[pk]), Resource.ALERT_CHANNELS
     context = {"thing": channel, "back": back, "plan": plan, "need_resource": needed}
     return render(request, "parts/deletion.html", context)
+
+
+def _plan(act: Callable[[], object]) -> ChangePlan:
+    """Another secret looks as before, and is a change."""
+    plan = rehearse(act)
+    told = readable(plan)
+    return replace(
+        told, changes=told.changes or tuple(Change("secret or headers", HIDDEN, HIDDEN) for _ in plan.changes)
+    )
 
 
 def _version(pk: UUID) -> int:

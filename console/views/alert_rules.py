@@ -61,7 +61,7 @@ def show_measures(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """An empty form, or filled in by the link; a POST creates the rule, or shows what that would be."""
+    """An empty form, or filled in by the link; a POST shows what would be, and then creates it."""
     sent = FormOf(
         lambda data: RuleForm(initial=request.GET.dict()) if data is None else RuleForm(data),
         lambda form: create_rule(actor_of(request), **form.cleaned_data),

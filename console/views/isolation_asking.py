@@ -31,6 +31,8 @@ def ask(request: HttpRequest, pk: UUID) -> HttpResponse:
         lambda data: IsolationForm(tenant, isolatable_queues(tenant), data),
         lambda form: request_isolation(actor_of(request), tenant, form.asked, form.cleaned_data["reason"]),
         "Not asked for",
+        # The form tells as it is filled in what would come of it, and somebody else decides.
+        plans=False,
     ).sent(request)
     if (made := sent.made) is None:
         return _show(request, tenant, sent)
@@ -52,6 +54,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
         "Not changed",
         # Whatever is done with it, its tenant is locked first.
         audited("request", found, "isolation_request", kept_in="queues", holding=lambda _: row_locked(found.tenant)),
+        plans=False,
     ).sent(request)
     if sent.made is None:
         return _show(request, found.tenant, sent, found)

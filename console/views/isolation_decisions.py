@@ -34,7 +34,7 @@ def show_decision(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def approve(request: HttpRequest, pk: UUID) -> HttpResponse:
     found, form = found_request(request, pk), ApprovalForm(request.POST)
-    done, _ = carried_out(
+    done = carried_out(
         request,
         form,
         lambda: actions.approve_request(
@@ -51,7 +51,7 @@ def approve(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def refuse(request: HttpRequest, pk: UUID) -> HttpResponse:
     found, form = found_request(request, pk), RefusalForm(request.POST)
-    done, _ = carried_out(
+    done = carried_out(
         request,
         form,
         lambda: actions.refuse_request(actor_of(request), found, form.cleaned_data["comment"]),
@@ -111,7 +111,7 @@ def retire(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = found_request(request, pk)
     form = ReturnForm(request.POST if request.method == "POST" else request.GET or None)
     discards = form.is_valid() and form.cleaned_data["discard_letters"]
-    done, _ = carried_out(
+    done = carried_out(
         request,
         form,
         lambda: actions.return_to_shared(actor_of(request), found, discard_letters=discards),

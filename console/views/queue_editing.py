@@ -15,7 +15,7 @@ from console.changes import of_field, refuse
 from console.queue_configuration_forms import NewQueueForm, QueueForm, shown
 from console.queue_edits import Seen, clashes, merged
 from console.queue_plans import queue_plan
-from console.sent_forms import digest
+from console.sent_forms import digest, is_confirmed
 from console.strategies import chosen_picture
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import ensure_system_tenant
@@ -40,7 +40,7 @@ def create(request: HttpRequest) -> HttpResponse:
         tenant, chosen = form.cleaned_data["tenant"], form.chosen()
         planned = digest({"tenant": tenant, **chosen})
         try:
-            if _is_confirmed(request, planned):
+            if is_confirmed(request, planned):
                 queue = create_queue(actor_of(request), tenant, **chosen)
                 messages.success(request, f"Created: queue {queue.name}. Its topics are made now.")
                 return redirect("queue", pk=queue.pk)
@@ -75,7 +75,7 @@ def _change(request: HttpRequest, queue: Queue, form: QueueForm, seen: Seen) -> 
         return change_queue(actor_of(request), queue, seen=seen.version, **edits)
 
     try:
-        if _is_confirmed(request, planned):
+        if is_confirmed(request, planned):
             act()
             messages.success(request, "Changed. Hosts consume it so within seconds.")
             return redirect("queue_configuration", pk=queue.pk)
@@ -114,11 +114,6 @@ def _refuse(form: QueueForm, refusal: str, error: QueueError) -> None:
         refuse(form, refusal, error)
 
 
-def _is_confirmed(request: HttpRequest, planned: str) -> bool:
-    """What was typed after the plan is planned first."""
-    return "confirm" in request.POST and request.POST.get("planned") == planned
-
-
 def _show(
     request: HttpRequest, form: QueueForm, queue: Queue | None = None, *, status: int = 200, **more: Any
 ) -> HttpResponse:
@@ -127,6 +122,8 @@ def _show(
     context = {
         "form": form,
         "queue": queue,
+        "label": "Change" if queue else "Create",
+        "leave": "Don't change" if queue else "Don't create",
         "changed": "queue",
         "history": reverse("queue_configuration", args=[queue.pk]) if queue else "",
         "tenant_names": list(names),

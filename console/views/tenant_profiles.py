@@ -62,7 +62,7 @@ def show_profile(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """An empty form; a POST creates the profile, or shows what that would be, or the form again if refused."""
+    """An empty form; a POST shows what would be, and then creates the profile."""
     sent = FormOf(
         lambda data: ProfileForm(data),
         lambda form: create_profile(actor_of(request), **form.cleaned_data),

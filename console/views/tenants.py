@@ -79,7 +79,7 @@ def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """An empty form; a POST creates the tenant, or shows what that would be, or the form again if refused."""
+    """An empty form; a POST shows what would be, and then creates the tenant."""
     sent = FormOf(
         lambda data: TenantForm(data),
         lambda form: create_tenant(actor_of(request), **form.cleaned_data),

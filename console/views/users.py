@@ -51,16 +51,16 @@ def show_user(request: HttpRequest, pk: int) -> HttpResponse:
 def create(request: HttpRequest) -> HttpResponse:
     """An empty form; a POST creates the user, or shows the form again if refused."""
     form = UserForm(request.POST if request.method == "POST" else None)
-    made, plan = carried_out(request, form, lambda: create_user(actor_of(request), **form.cleaned_data), "Not created")
+    made = carried_out(request, form, lambda: create_user(actor_of(request), **form.cleaned_data), "Not created")
     if made is None:
-        return render(request, "users/form.html", {"form": form, "plan": plan})
+        return render(request, "users/form.html", {"form": form})
     messages.success(request, f"Created: {made.get_username()} can sign in.")
     return redirect("user", pk=made.pk)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change_role(request: HttpRequest, pk: int) -> HttpResponse:
-    """What they are now; a POST gives them another role, or shows what that would change."""
+    """What they are now; a POST shows what another role would change, and then gives them that."""
     person = get_object_or_404(users_for_lists(), pk=pk)
     sent = FormOf(
         lambda data: RoleForm(data, initial=_standing(pk)),
@@ -79,7 +79,7 @@ def set_password(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends their sessions, but for the one in which somebody sets their own."""
     person = get_object_or_404(User, pk=pk)
     form = PasswordForm(request.POST if request.method == "POST" else None)
-    done, _ = carried_out(request, form, lambda: _set_password(request, person, form), "Not set")
+    done = carried_out(request, form, lambda: _set_password(request, person, form), "Not set")
     if done is None:
         return render(request, "users/password.html", {"form": form, "person": person})
     messages.success(request, f"Set: {person.get_username()} signs in with it from now on.")

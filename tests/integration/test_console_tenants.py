@@ -33,6 +33,7 @@ from queueapi.runtime import close_provider
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
 from tests.alerts import make_alert
+from tests.console_forms import confirm
 from tests.letters import make_letter
 
 pytestmark = pytest.mark.django_db
@@ -239,12 +240,12 @@ def test_a_queues_tenant_is_a_link(browser, tenant) -> None:
 
 
 def test_a_tenant_is_created_and_changed(browser, small) -> None:
-    made = browser.post(reverse("create_tenant"), {"name": "Acme", "profile": str(small.pk)}, follow=True)
+    made = confirm(browser, reverse("create_tenant"), {"name": "Acme", "profile": str(small.pk)})
     assert "Created: tenant Acme." in made.content.decode()
     tenant = Tenant.objects.get(name="Acme")
     assert tenant.profile == small
     data = fields_of(tenant, messages_per_s="9", profile=str(DEFAULT_PROFILE))
-    assert "Changed." in browser.post(reverse("change_tenant", args=[tenant.pk]), data, follow=True).content.decode()
+    assert "Changed." in confirm(browser, reverse("change_tenant", args=[tenant.pk]), data).content.decode()
     tenant.refresh_from_db()
     assert (tenant.messages_per_s, tenant.profile_id) == (9, DEFAULT_PROFILE)
     assert AuditEntry.objects.get(action="change").actor_name == "root"
@@ -252,12 +253,12 @@ def test_a_tenant_is_created_and_changed(browser, small) -> None:
 
 def test_a_profile_is_created_and_changed(browser) -> None:
     data = {"name": "gold", "burst_s": "5", "submit_strategies": ["BURST", "BATCH"], "approves_isolation": "on"}
-    made = browser.post(reverse("create_tenant_profile"), data, follow=True)
+    made = confirm(browser, reverse("create_tenant_profile"), data)
     assert "Created: profile gold." in made.content.decode()
     profile = TenantProfile.objects.get(name="gold")
     assert (profile.submit_strategies, profile.approves_isolation) == (["BURST", "BATCH"], True)
     url = reverse("change_tenant_profile", args=[profile.pk])
-    browser.post(url, fields_of(profile, max_queues="2", approves_isolation=False))
+    confirm(browser, url, fields_of(profile, max_queues="2", approves_isolation=False))
     profile.refresh_from_db()
     assert (profile.max_queues, profile.approves_isolation, profile.submit_strategies) == (2, False, ["BURST", "BATCH"])
 
@@ -297,7 +298,7 @@ def test_a_plan_is_shown_and_changes_nothing(browser, tenant) -> None:
         ("change_tenant", tenant, "bytes_per_s"),
         ("change_tenant_profile", default, "max_queues"),
     ):
-        data = fields_of(row, **{field: "77", "plan": "yes"})
+        data = fields_of(row, **{field: "77"})
         shown = browser.post(reverse(name, args=[row.pk]), data).content.decode()
         assert "What would change" in shown
         assert '<td class="breakable">77</td>' in shown
@@ -307,7 +308,7 @@ def test_a_plan_is_shown_and_changes_nothing(browser, tenant) -> None:
 
 def test_a_plan_names_profiles(browser, tenant, small) -> None:
     url = reverse("change_tenant", args=[tenant.pk])
-    shown = browser.post(url, fields_of(tenant, profile=str(small.pk), plan="yes")).content.decode()
+    shown = browser.post(url, fields_of(tenant, profile=str(small.pk))).content.decode()
     assert '<td class="breakable">default</td><td class="breakable">small</td>' in shown
 
 

@@ -22,7 +22,7 @@ from queueapi.actions.users import set_user_role
 from queueapi.choices import Role
 from queueapi.models import Account, AlertRule, Queue
 from tests.alerts import make_channel, make_rule
-from tests.console_forms import fields_of, words_of
+from tests.console_forms import confirm, fields_of, words_of
 from tests.letters import make_letter
 from tests.people import person
 
@@ -142,7 +142,7 @@ def again(thing: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("button", ["plan", "save"])
+@pytest.mark.parametrize("button", ["plan", "confirm"])
 def test_whoever_comes_second_is_shown_what_the_first_changed_and_goes_on(browser, queue, kind, button) -> None:
     shared = kind(queue)
     form = {**opened(browser, shared.address), **shared.typed}
@@ -158,7 +158,7 @@ def test_whoever_comes_second_is_shown_what_the_first_changed_and_goes_on(browse
     kept = fields_of(answer.content.decode())
     assert {name: kept[name] for name in shared.typed} == shared.typed
     # Having seen it, they go on.
-    assert browser.post(shared.address, kept).status_code == 302
+    assert "Changed" in words_of(confirm(browser, shared.address, kept))
     assert shared.both(again(shared.thing)) == shared.wanted
 
 
@@ -166,14 +166,14 @@ def test_whoever_comes_second_is_shown_what_the_first_changed_and_goes_on(browse
 def test_who_is_alone_is_not_in_anybodys_way(browser, queue, kind) -> None:
     shared = kind(queue)
     form = {**opened(browser, shared.address), **shared.typed}
-    assert browser.post(shared.address, form).status_code == 302
-    assert browser.post(shared.address, opened(browser, shared.address)).status_code == 302
+    assert "Changed" in words_of(confirm(browser, shared.address, form))
 
 
 def test_what_is_changed_between_the_look_and_the_change_is_not_lost(browser, queue, monkeypatch) -> None:
     """Compared once more where nobody can be in between."""
     shared = of_rule(queue)
-    form = {**opened(browser, shared.address), **shared.typed}
+    plan = browser.post(shared.address, {**opened(browser, shared.address), **shared.typed})
+    form = {**fields_of(plan.content.decode()), "confirm": "yes"}
     make, made = alert_rules.RuleChangeForm, []
 
     def making(*args: Any, **kwargs: Any) -> Any:
@@ -189,23 +189,45 @@ def test_what_is_changed_between_the_look_and_the_change_is_not_lost(browser, qu
 
 
 def test_another_secret_is_noticed_though_neither_is_shown(browser) -> None:
-    options = {"url": "https://hooks.example.org/hook", "secret": SECRET}
+    options = {"url": "https://hooks.example.org/hook", "timeout_ms": 10_000, "secret": SECRET}
     channel = make_channel(name="Pager", kind="webhook", options=options)
     address = reverse("change_alert_channel", args=[channel.pk])
     form = {**opened(browser, address), "secret": "mine, and long enough"}
+    assert "secret or headers ******** ********" in words_of(browser.post(address, form))
     change_channel(BOB, channel, options={**options, "secret": "bob's, and long enough"})
     answer = browser.post(address, form)
     assert answer.status_code == 409
     assert "What is not shown here ******** ******** bob" in words_of(answer)
     assert "long enough" not in answer.content.decode()
-    browser.post(address, fields_of(answer.content.decode()))
+    confirm(browser, address, fields_of(answer.content.decode()))
     assert again(channel).options["secret"] == "mine, and long enough"
+
+
+def test_what_is_typed_after_the_plan_is_planned_first(browser, queue) -> None:
+    shared = of_rule(queue)
+    plan = browser.post(shared.address, {**opened(browser, shared.address), **shared.typed})
+    sent = {**fields_of(plan.content.decode()), "threshold": "200", "confirm": "yes"}
+    answer = browser.post(shared.address, sent)
+    assert "This is not what the plan before was for" in words_of(answer)
+    assert again(shared.thing).threshold == 100
+    browser.post(shared.address, {**fields_of(answer.content.decode()), "confirm": "yes"})
+    assert again(shared.thing).threshold == 200
+
+
+def test_what_was_planned_before_another_changed_it_is_not_confirmed(browser, queue) -> None:
+    shared = of_rule(queue)
+    plan = browser.post(shared.address, {**opened(browser, shared.address), **shared.typed})
+    sent = {**fields_of(plan.content.decode()), "confirm": "yes"}
+    shared.meanwhile()
+    clash = browser.post(shared.address, sent)
+    assert clash.status_code == 409
+    assert "planned" not in fields_of(clash.content.decode())
 
 
 def test_what_was_shown_of_another_thing_is_compared_with_nothing(browser, queue) -> None:
     ours, other = of_rule(queue), of_tenant(queue)
     form = {**opened(browser, ours.address), "seen": opened(browser, other.address)["seen"]}
-    assert browser.post(ours.address, form).status_code == 302
+    assert "Changed" in words_of(confirm(browser, ours.address, form))
 
 
 # Isolation requests
