@@ -93,9 +93,9 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def switch(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """What would come of it; a POST does it: on or off, as `enabled` says, or else what it is not."""
+    """What would come of making it what it is not; a POST does it: on or off, as `enabled` says."""
     rule = get_object_or_404(rules_for_lists(), pk=pk)
-    enabled = request.POST["enabled"] == "yes" if "enabled" in request.POST else not rule.enabled
+    enabled = request.POST.get("enabled") == "yes" if request.method == "POST" else not rule.enabled
 
     def act() -> str:
         change_rule(actor_of(request), rule, enabled=enabled)

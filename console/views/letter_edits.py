@@ -26,13 +26,17 @@ from queuecore.errors import QueueError
 @dataclass(frozen=True, slots=True)
 class OthersEdit:
     """What somebody else has made of a letter since the form was opened: what its message changes in the original,
-    `lines`; or that it is the original again."""
+    `lines`; or, where it has no `edited_at`, that it is the original again."""
 
     by: str
     at: datetime
     reason: str
     lines: list[Line]
-    is_original: bool
+    edited_at: datetime | None
+
+    @property
+    def is_original(self) -> bool:
+        return self.edited_at is None
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -52,7 +56,7 @@ def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
         "form": form,
         "others": others,
         # Once they were shown what another has made of it, theirs may take its place.
-        "seen": _exact(_edited_at(letter) if others else seen),
+        "seen": _exact(others.edited_at if others else seen),
         "is_edited": seen is not None,
         "why_not": _why_not(letter),
         "lines": compared(original_of(letter), form.message) if planned else None,
@@ -119,7 +123,7 @@ def _others_edit(letter: DeadLetter, form: EditForm) -> OthersEdit | None:
     by, at, reason = (told.actor_name, told.at, told.reason) if told else ("Somebody", timezone.now(), "")
     letter.refresh_from_db(fields=["is_edited"])
     lines = compared(original_of(letter), message_of(letter)) if edit else []
-    return OthersEdit(by, at, reason, lines, is_original=edit is None)
+    return OthersEdit(by, at, reason, lines, edit.edited_at if edit else None)
 
 
 def _edited_at(letter: DeadLetter) -> datetime | None:
