@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 
-from console.signing_in import back_from_sign_in, to_sign_in
+from console.signing_in import page_instead, to_sign_in
 from queueapi.access.backends import address_of
 from queueapi.access.principals import Principal, principal_of
 from queueapi.access.table import OPERATE, READ, Resource, Verb
@@ -43,7 +43,7 @@ def guarded(view: View, resource: Resource, changes: Need | None = None, own: Vi
         if principal is None or shown is None or not principal.may(verb, needed):
             told = {"verb": verb, "resource": needed, "is_elsewhere": shown is None}
             return render(request, "403.html", told, status=403)
-        return back_from_sign_in(request, shown(request, *args, **kwargs))
+        return page_instead(request, shown(request, *args, **kwargs))
 
     return never_cache(guard)
 

@@ -7,7 +7,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from console.filters import TenantNameFilter, search_box
+from console.filters import ListFilter, TenantNameFilter, search_box
 from queueapi.choices import AlertMetric, AlertSeverity, AlertState, ChannelKind
 from queueapi.models import Alert, AlertChannel, AlertRule, Queue, Silence
 
@@ -23,7 +23,7 @@ def _hidden(rows: QuerySet[Any]) -> django_filters.ModelChoiceFilter:
     return django_filters.ModelChoiceFilter(queryset=rows, widget=forms.HiddenInput)
 
 
-class AlertFilter(django_filters.FilterSet):
+class AlertFilter(ListFilter):
     q = search_box("Search", "search", "Queue, rule or reason")
     severity = django_filters.ChoiceFilter(choices=AlertSeverity, empty_label="Any severity")
     tenant = TenantNameFilter()
@@ -49,7 +49,7 @@ class AlertFilter(django_filters.FilterSet):
         return rows.filter(text)
 
 
-class RuleFilter(django_filters.FilterSet):
+class RuleFilter(ListFilter):
     q = search_box("Search", "search", "Name or description")
     metric = django_filters.ChoiceFilter(choices=AlertMetric, empty_label="Any metric")
     severity = django_filters.ChoiceFilter(choices=AlertSeverity, empty_label="Any severity")
@@ -65,7 +65,7 @@ class RuleFilter(django_filters.FilterSet):
         return rows.filter(Q(name__icontains=value) | Q(description__icontains=value))
 
 
-class ChannelFilter(django_filters.FilterSet):
+class ChannelFilter(ListFilter):
     q = search_box("Search", "search", "Name")
     kind = django_filters.ChoiceFilter(choices=ChannelKind, empty_label="Any kind")
 
@@ -77,7 +77,7 @@ class ChannelFilter(django_filters.FilterSet):
         return rows.filter(name__icontains=value)
 
 
-class SilenceFilter(django_filters.FilterSet):
+class SilenceFilter(ListFilter):
     q = search_box("Search", "search", "Reason, or who silenced it")
     active = django_filters.BooleanFilter(label="Show", method="by_active", widget=forms.Select(choices=_HELD))
     tenant = TenantNameFilter()

@@ -1,12 +1,16 @@
 """Audit entries as people compare them: field by field."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import HttpRequest
+
+from console.access import viewer
 from queueapi.change_plans import Change
 from queueapi.models import AuditEntry
-from queueapi.selectors.audit_names import AuditNames
+from queueapi.selectors.audit_names import AuditNames, audit_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,14 @@ class AuditedChange:
     page_id: str
 
 
-def changes_of(entry: AuditEntry, names: AuditNames) -> AuditedChange:
+def audited(request: HttpRequest, entries: Iterable[AuditEntry]) -> list[AuditedChange]:
+    """These, with the names of what whoever looks may know of."""
+    listed = list(entries)
+    names = audit_names(viewer(request), listed)
+    return [_changes_of(entry, names) for entry in listed]
+
+
+def _changes_of(entry: AuditEntry, names: AuditNames) -> AuditedChange:
     """Those fields that are not what they were."""
     before, after = entry.before or {}, entry.after or {}
     fields = [field for field in {**before, **after} if before.get(field) != after.get(field)]

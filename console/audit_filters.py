@@ -7,19 +7,19 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from console.filters import search_box, time_input
+from console.filters import ListFilter, TimeFilter, search_box
 from queueapi.models import AuditEntry
 
 SEARCHED: Final = 25_000
 
 
-class AuditFilter(django_filters.FilterSet):
+class AuditFilter(ListFilter):
     actor = search_box("Who", "by_actor", "User name")
     action = search_box("Action", "by_action", "create, cancel…")
     target = search_box("Object", "by_object", "Type or id")
     q = search_box("Before or after", "by_content", "A value, or a field")
-    since = django_filters.DateTimeFilter("at", "gte", label="Since (UTC)", widget=time_input())
-    until = django_filters.DateTimeFilter("at", "lt", label="Before (UTC)", widget=time_input())
+    since = TimeFilter("at", "gte", label="Since (UTC)")
+    until = TimeFilter("at", "lt", label="Before (UTC)")
     tenant = django_filters.UUIDFilter("tenant_id", widget=forms.HiddenInput)
 
     class Meta:

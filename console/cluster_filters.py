@@ -6,7 +6,7 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from console.filters import search_box
+from console.filters import ListFilter, search_box
 from queueapi.choices import RebalanceState
 from queueapi.cluster.models import Partition, Rebalance, ServiceInstance
 from queueapi.selectors.rebalances import UNSETTLED
@@ -17,7 +17,7 @@ _STATES = [("alive", "Alive"), ("draining", "Draining"), ("lost", "Lost or expir
 _CAUSES = [(Cause.MEMBERSHIP, "Services"), (Cause.PARTITIONS, "Partitions"), (Cause.REQUEST, "Asked for")]
 
 
-class ServiceFilter(django_filters.FilterSet):
+class ServiceFilter(ListFilter):
     q = search_box("Search", "search", "Id or host")
     life = django_filters.ChoiceFilter(label="State", choices=_STATES, method="by_life", empty_label="Any state")
 
@@ -40,7 +40,7 @@ def _owners() -> list[tuple[str, str]]:
     return [(name, name) for name in services().order_by("service_id").values_list("service_id", flat=True)]
 
 
-class PartitionFilter(django_filters.FilterSet):
+class PartitionFilter(ListFilter):
     q = search_box("Search", "search", "Name")
     queue = django_filters.CharFilter(
         widget=forms.TextInput(attrs={"placeholder": "Its whole name", "autocomplete": "off", "spellcheck": "false"})
@@ -61,7 +61,7 @@ class PartitionFilter(django_filters.FilterSet):
         return rows.filter(UNSETTLED) if value else rows
 
 
-class RebalanceFilter(django_filters.FilterSet):
+class RebalanceFilter(ListFilter):
     q = search_box("Search", "search", "Reason or who asked for it")
     cause = django_filters.ChoiceFilter(choices=_CAUSES, empty_label="Any cause")
     state = django_filters.ChoiceFilter(choices=RebalanceState, widget=forms.HiddenInput)

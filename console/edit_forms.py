@@ -1,28 +1,25 @@
 """A dead letter's message as people mend it: its key, headers and payload as text, and what they changed."""
 
 import base64
-import binascii
-import difflib
-import json
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import UUID
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from console.comparing import Line, compared_lines
+from console.fields import TimeField
+from console.payload_forms import Written, as_typed, choices, decoded_base64, name_of, typed, written
 from console.replay_forms import LONGEST_REASON
-from queueapi.actions.messages import MAX_PAYLOAD_BYTES
-from queueapi.selectors.message_shapes import readable
+from queueapi.selectors.message_shapes import PayloadForm, readable
+from queuecore.errors import UndecodableMessage
 from queuecore.messages import Key, QueueMessage
+from queuecore.messagetypes import MessageForm
 
 # A longer payload is mended over REST, as a file.
 MOST_EDITED_BYTES: Final = 256 * 1024
-# As many lines that stayed are shown around those that changed.
-_AROUND: Final = 3
-_MOST_LINES: Final = 1_000
 _BASE64: Final = "base64:"
-_FORMS: Final = [("json", "JSON"), ("text", "Text"), ("base64", "Base64")]
+_FORMS: Final = (PayloadForm.JSON, PayloadForm.TEXT, PayloadForm.BASE64)
 
 
 class EditForm(forms.Form):
@@ -38,7 +35,7 @@ class EditForm(forms.Form):
         help_text="One on a line, as name: value. A value that is no text is written as base64: and its bytes.",
         widget=forms.Textarea(attrs={"rows": 5, "spellcheck": "false", "class": "mono"}),
     )
-    form = forms.ChoiceField(label="Payload is", choices=_FORMS, widget=forms.RadioSelect)
+    form = forms.TypedChoiceField(label="Payload is", coerce=PayloadForm, widget=forms.RadioSelect)
     payload = forms.CharField(
         required=False,
         strip=False,
@@ -51,19 +48,35 @@ class EditForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "placeholder": "the unit was missing"}),
     )
     # When the edit was made that this one is to replace; empty: there was none.
-    seen = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+    seen = TimeField(widget=forms.HiddenInput)
 
-    def __init__(self, base: QueueMessage, *args: Any, **kwargs: Any) -> None:
-        """`base` is what the form began with: what nobody touched stays as it is, to the byte."""
+    def __init__(
+        self, base: QueueMessage, *args: Any, message_form: MessageForm | None = None,
+        asked: PayloadForm | None = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        """`base` is what the form begins with: what nobody touches stays as it is, to the byte. Its payload is in the
+        form that is asked for."""
         super().__init__(*args, **kwargs)
         self._base = base
+        self._message_form = message_form
+        self._payload = written(base.data, _FORMS, message_form, asked)
+        self.initial = {**_parts(base, self._payload), **self.initial}
+        form = self.fields["form"]
+        assert isinstance(form, forms.TypedChoiceField)  # noqa: S101 (for the type checker)
+        form.choices = choices(_FORMS, message_form)
+        form.help_text = " ".join(self._payload.notes)
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether what it begins with is shown by its message type."""
+        return self._payload.form is PayloadForm.PROTOBUF
 
     def clean_key(self) -> Key:
         text = self.cleaned_data["key"]
         if not text:
             return None
         if text.startswith(_BASE64):
-            return _decoded(text.removeprefix(_BASE64))
+            return decoded_base64(text.removeprefix(_BASE64))
         try:
             return UUID(text)
         except ValueError as error:
@@ -87,9 +100,15 @@ class EditForm(forms.Form):
                 self.add_error("payload", error)
         return values
 
-    def _data(self, kind: str, text: str) -> bytes:
-        is_untouched = (kind, text) == _shown_payload(self._base.data)
-        return self._base.data if is_untouched else _payload(kind, text)
+    def _data(self, form: PayloadForm, text: str) -> bytes:
+        return self._base.data if self._is_untouched(form, text) else typed(form, text, self._message_form)
+
+    def _is_untouched(self, form: PayloadForm, text: str) -> bool:
+        try:
+            base = self._payload if form is self._payload.form else as_typed(form, self._base.data, self._message_form)
+        except UndecodableMessage:
+            return False
+        return base.text == text
 
     @property
     def message(self) -> QueueMessage:
@@ -109,53 +128,29 @@ class RevertForm(forms.Form):
     seen = forms.DateTimeField(required=False, widget=forms.HiddenInput)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Of a comparison: what is gone, what came, or what stayed."""
-
-    kind: Literal["del", "ins", "same", "gap"]
-    text: str
-
-
-def shown(message: QueueMessage) -> dict[str, str]:
-    """A message as the form has it. JSON is indented: that is compared line by line."""
-    kind, payload = _shown_payload(message.data)
-    headers = "\n".join(f"{name}: {_told(value)}" for name, value in sorted(message.headers.items()))
-    return {"key": _shown_key(message.key), "headers": headers, "form": kind, "payload": payload}
-
-
-def compared(before: QueueMessage, after: QueueMessage) -> list[Line]:
+def compared(before: QueueMessage, after: QueueMessage, message_form: MessageForm | None = None) -> list[Line]:
     """What would be sent otherwise, with some of what stays around it; empty where nothing would."""
-    first, then = ("\n".join(_lines(shown(one))).splitlines() for one in (before, after))
-    changes = list(difflib.unified_diff(first, then, n=_AROUND, lineterm=""))[2:]
-    lines, more = [_line(text) for text in changes[:_MOST_LINES]], len(changes) - _MOST_LINES
-    return [*lines, Line("gap", f"and {more:,} lines more, which are not shown")] if more > 0 else lines
+    first, then = ("\n".join(_lines(one, message_form)).splitlines() for one in (before, after))
+    return compared_lines(first, then)
 
 
-def _lines(parts: dict[str, str]) -> list[str]:
-    return [f"key: {parts['key'] or '(none)'}", *parts["headers"].splitlines(), "", parts["payload"]]
+def _parts(message: QueueMessage, payload: Written) -> dict[str, str]:
+    """A message as the form has it. JSON is indented: that is compared line by line."""
+    headers = "\n".join(f"{name}: {_told(value)}" for name, value in sorted(message.headers.items()))
+    return {"key": _shown_key(message.key), "headers": headers, "form": payload.form.value, "payload": payload.text}
 
 
-def _line(text: str) -> Line:
-    if text.startswith("@@"):
-        return Line("gap", text)
-    kinds: dict[str, Literal["del", "ins"]] = {"-": "del", "+": "ins"}
-    return Line(kinds.get(text[:1], "same"), text[1:])
+def _lines(message: QueueMessage, message_form: MessageForm | None) -> list[str]:
+    """With the payload's form: the same JSON, stored as it is or by its message type, is not the same message."""
+    payload = written(message.data, _FORMS, message_form)
+    parts = _parts(message, payload)
+    told = f"payload, {name_of(payload.form, message_form)}:"
+    headers = parts["headers"].splitlines()
+    return [f"key: {parts['key'] or '(none)'}", *headers, "", told, *payload.notes, parts["payload"]]
 
 
 def _shown_key(key: Key) -> str:
     return f"{_BASE64}{base64.b64encode(key).decode()}" if isinstance(key, bytes) else str(key or "")
-
-
-def _shown_payload(data: bytes) -> tuple[str, str]:
-    """As a browser sends it back: with no other line ends."""
-    text = readable(data, is_cut=False)
-    if text is None or "\r" in text:
-        return "base64", base64.encodebytes(data).decode()
-    try:
-        return "json", json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return "text", text
 
 
 def _told(value: bytes) -> str:
@@ -167,27 +162,4 @@ def _told(value: bytes) -> str:
 
 
 def _header(text: str) -> bytes:
-    return _decoded(text.removeprefix(_BASE64)) if text.startswith(_BASE64) else text.encode()
-
-
-def _payload(kind: str, text: str) -> bytes:
-    if kind == "base64":
-        data = _decoded("".join(text.split()))
-    elif kind == "text":
-        data = text.encode()
-    else:
-        data = text.encode()
-        try:
-            json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValidationError(f"This is not JSON: {error}. Mend it, or send it as text.") from error
-    if len(data) > MAX_PAYLOAD_BYTES:
-        raise ValidationError(f"The payload has {len(data):,} bytes; {MAX_PAYLOAD_BYTES:,} is the most.")
-    return data
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValidationError(f"This is not base64: {error}.") from error
+    return decoded_base64(text.removeprefix(_BASE64)) if text.startswith(_BASE64) else text.encode()

@@ -1,7 +1,7 @@
 """Fields that several forms have."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet, Subquery
 
 from queueapi.models import Queue, Tenant
+from queueapi.times import is_one_everywhere
 from queuecore.topics import SYSTEM_TENANT
 
 _MOST_NAMED: Final = 5
@@ -54,6 +55,20 @@ class IsolableTenantField(TenantField):
         if found is not None and found.pk == SYSTEM_TENANT:
             raise ValidationError("The system tenant's things are everybody's: leave it empty, or name another tenant.")
         return found
+
+
+class TimeField(forms.DateTimeField):
+    """A moment, by UTC where no zone is written. One that is none in some other zone would fail in a database."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
+        super().__init__(**{"required": False, "widget": widget, **options})
+
+    def to_python(self, value: Any) -> datetime | None:
+        time: datetime | None = super().to_python(value)
+        if time is not None and not is_one_everywhere(time):
+            raise ValidationError("Enter a time of the years 1970 to 9998.")
+        return time
 
 
 class NumberField(forms.FloatField):

@@ -1,13 +1,13 @@
 """What lists can be narrowed to."""
 
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from console.fields import QueueField, TenantField
+from console.fields import QueueField, TenantField, TimeField
 from queueapi.choices import LagStatus, LetterState, OperationState, QueueState
 from queueapi.models import DeadLetter, Operation, Pause, Queue
 from queueapi.selectors.dead_letters import letters_for_lists
@@ -29,6 +29,17 @@ def _as_uuid(text: str) -> UUID | None:
         return None
 
 
+class ListFilter(django_filters.FilterSet):
+    """What a list can be narrowed to. Where one of these makes no sense nothing is left: all that it does not narrow
+    would be taken for what was asked for, and decided on."""
+
+    @property
+    def qs(self) -> QuerySet[Any]:
+        if self.is_bound and not self.is_valid():
+            return cast("QuerySet[Any]", self.queryset.none())
+        return cast("QuerySet[Any]", super().qs)
+
+
 class QueueNameFilter(django_filters.Filter):
     """One queue, by its name or id."""
 
@@ -47,6 +58,12 @@ class TenantNameFilter(django_filters.Filter):
         super().__init__(label="Tenant", widget=_name_input("Any tenant"), **options)
 
 
+class TimeFilter(django_filters.Filter):
+    """From a moment on, or up to one."""
+
+    field_class = TimeField
+
+
 class GroupFilter(django_filters.Filter):
     """One group of letters, by its number. Whether there is one is not looked up: one that is gone has no letters."""
 
@@ -60,7 +77,7 @@ def _name_input(placeholder: str) -> forms.TextInput:
     return forms.TextInput(attrs={"placeholder": placeholder, "autocomplete": "off", "spellcheck": "false"})
 
 
-class QueueFilter(django_filters.FilterSet):
+class QueueFilter(ListFilter):
     q = search_box("Search", "search", "Name or topic")
     tenant = TenantNameFilter()
     state = django_filters.ChoiceFilter(
@@ -83,15 +100,7 @@ class QueueFilter(django_filters.FilterSet):
         return queues_judged(rows, LagStatus(value))
 
 
-def time_input() -> forms.DateTimeInput:
-    return forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-
-
-def _time(label: str) -> django_filters.DateTimeFilter:
-    return django_filters.DateTimeFilter(label=label, widget=time_input())
-
-
-class LetterListFilter(django_filters.FilterSet):
+class LetterListFilter(ListFilter):
     """What the address asks for, as a `LetterFilter`."""
 
     q = django_filters.CharFilter(
@@ -102,8 +111,8 @@ class LetterListFilter(django_filters.FilterSet):
     )
     queue = QueueNameFilter()
     tenant = TenantNameFilter()
-    since = _time("Failed since (UTC)")
-    until = _time("Failed before (UTC)")
+    since = TimeFilter(label="Failed since (UTC)")
+    until = TimeFilter(label="Failed before (UTC)")
     state = django_filters.ChoiceFilter(choices=LetterState, widget=forms.HiddenInput)
     group = GroupFilter()
     error = django_filters.CharFilter(widget=forms.HiddenInput)
@@ -114,7 +123,7 @@ class LetterListFilter(django_filters.FilterSet):
 
     @property
     def wanted(self) -> LetterFilter:
-        """What makes no sense is left out."""
+        """Without what makes no sense: of `is_valid` filters alone it is what somebody asked for."""
         self.form.is_valid()
         given: dict[str, Any] = self.form.cleaned_data
         return LetterFilter(
@@ -133,7 +142,7 @@ class LetterListFilter(django_filters.FilterSet):
         return letters_for_lists(self.wanted).select_related(None).prefetch_related("queue", "tenant")
 
 
-class OperationFilter(django_filters.FilterSet):
+class OperationFilter(ListFilter):
     q = search_box("Search", "search", "Summary, kind or who started it")
     state = django_filters.ChoiceFilter(choices=OperationState, widget=forms.HiddenInput)
 

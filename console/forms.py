@@ -1,6 +1,5 @@
 """What people type, checked."""
 
-import json
 import math
 from typing import Any
 from uuid import uuid4
@@ -10,10 +9,13 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from console.payload_forms import choices, typed
 from queueapi.access.backends import address_of
 from queueapi.actions.pauses import LONGEST_REASON
 from queueapi.actions.sign_ins import locked_until
 from queueapi.models import Queue, Tenant
+from queueapi.selectors.message_shapes import PayloadForm
+from queuecore.messagetypes import MessageForm
 
 _WHOLE_QUEUE = ("", "The whole queue")
 
@@ -42,9 +44,7 @@ class PublishForm(forms.Form):
         help_text="Messages of one entity keep their order. This one is new; paste another to go on with it.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "class": "mono"}),
     )
-    form = forms.ChoiceField(
-        label="Payload is", choices=[("json", "JSON"), ("text", "Text")], widget=forms.RadioSelect, initial="json"
-    )
+    form = forms.TypedChoiceField(label="Payload is", coerce=PayloadForm, widget=forms.RadioSelect)
     payload = forms.CharField(
         strip=False,
         widget=forms.Textarea(
@@ -52,8 +52,20 @@ class PublishForm(forms.Form):
         ),
     )
 
-    def __init__(self, queue: Queue, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, queue: Queue, *args: Any, message_form: MessageForm | None = None, **kwargs: Any) -> None:
+        """`message_form` is what the queue carries, where anybody said so: what is typed is stored as that."""
         super().__init__(*args, **kwargs)
+        self._message_form = message_form
+        form = self.fields["form"]
+        assert isinstance(form, forms.TypedChoiceField)  # noqa: S101 (for the type checker)
+        form.choices = choices((PayloadForm.JSON, PayloadForm.TEXT), message_form)
+        [form.initial, _] = form.choices[0]
+        if message_form is not None:
+            form.help_text = (
+                f"The queue carries {message_form.name}: it is typed as JSON, and stored as Protocol Buffers. JSON and "
+                "text are stored as they are typed."
+            )
+            self.fields["payload"].widget.attrs.pop("placeholder")
         everyone = Tenant.objects.all()
         tenant = self.fields["tenant"]
         assert isinstance(tenant, forms.ModelChoiceField)  # noqa: S101 (for the type checker)
@@ -66,11 +78,11 @@ class PublishForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data
-        if values.get("form") == "json" and "payload" in values:
+        if {"form", "payload"} <= values.keys():
             try:
-                json.loads(values["payload"])
-            except (ValueError, RecursionError) as error:
-                self.add_error("payload", ValidationError(f"This is not JSON: {error}. Mend it, or send it as text."))
+                values["data"] = typed(values["form"], values["payload"], self._message_form)
+            except ValidationError as error:
+                self.add_error("payload", error)
         return values
 
 

@@ -7,12 +7,12 @@ from django import forms
 from django.db.models import Q, QuerySet
 
 from console.access import is_told_details
-from console.filters import TenantNameFilter, search_box
+from console.filters import ListFilter, TenantNameFilter, search_box
 from queueapi.choices import IsolationState
 from queueapi.models import IsolationRequest
 
 
-class IsolationFilter(django_filters.FilterSet):
+class IsolationFilter(ListFilter):
     q = search_box("Search", "search", "Tenant, reason or who asked")
     tenant = TenantNameFilter()
     state = django_filters.ChoiceFilter(choices=IsolationState, widget=forms.HiddenInput)

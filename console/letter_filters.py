@@ -6,14 +6,14 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from console.filters import QueueNameFilter, search_box, time_input
+from console.filters import ListFilter, QueueNameFilter, TimeFilter, search_box
 from queueapi.choices import LedgerAction
 from queueapi.models import DeadLetterGroup, LedgerEntry
 
 _WAITING = [("open", "With open letters"), ("noted", "With a note")]
 
 
-class GroupFilter(django_filters.FilterSet):
+class GroupFilter(ListFilter):
     q = search_box("Search", "search", "Error, or fingerprint")
     queue = QueueNameFilter()
     show = django_filters.ChoiceFilter(label="Show", choices=_WAITING, method="by_show", empty_label="All groups")
@@ -30,12 +30,12 @@ class GroupFilter(django_filters.FilterSet):
         return rows.filter(open_letters__gt=0) if value == "open" else rows.exclude(note="")
 
 
-class LedgerFilter(django_filters.FilterSet):
+class LedgerFilter(ListFilter):
     who = search_box("Who", "by_who", "User name")
     action = django_filters.ChoiceFilter(choices=LedgerAction, empty_label="Anything")
     q = search_box("Reason", "by_reason", "A part of it")
-    since = django_filters.DateTimeFilter("at", "gte", label="Since (UTC)", widget=time_input())
-    until = django_filters.DateTimeFilter("at", "lt", label="Before (UTC)", widget=time_input())
+    since = TimeFilter("at", "gte", label="Since (UTC)")
+    until = TimeFilter("at", "lt", label="Before (UTC)")
     group = django_filters.ModelChoiceFilter(queryset=DeadLetterGroup.objects.all(), widget=forms.HiddenInput)
 
     class Meta:

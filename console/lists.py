@@ -49,6 +49,8 @@ class ListPage(TemplateView):
     ties: ClassVar[tuple[str, ...]] = ("-pk",)
     # The parameter of the address that tabs choose.
     tabbed_by: ClassVar[str] = "state"
+    # Those that filtering leaves as they are.
+    kept: ClassVar[tuple[str, ...]] = ("sort", "size")
 
     def all_rows(self) -> QuerySet[Any]:
         raise NotImplementedError
@@ -65,6 +67,7 @@ class ListPage(TemplateView):
             **kwargs,
             filters=filters,
             is_filtered=self._is_filtered(),
+            kept=[(name, value) for name in self.kept if (value := self.request.GET.get(name))],
             page=page,
             page_sizes=PAGE_SIZES,
             sort=self.sort(),

@@ -55,7 +55,7 @@ class Thing:
         return f"{type(self.row).__name__} {self.row.pk} as it was shown"
 
 
-def audited(what: str, row: Model, object_type: str, **more: Any) -> Thing:
+def thing_of(what: str, row: Model, object_type: str, **more: Any) -> Thing:
     """One of which the audit knows who changed it."""
     return Thing(what, row, lambda: recent_audit(object_type, row.pk, _ENTRIES_LOOKED_AT), **more)
 

@@ -6,8 +6,7 @@ from typing import Any, Final
 from django import forms
 from rest_framework.exceptions import ValidationError as BadCursor
 
-from console.fields import TenantField
-from console.filters import time_input
+from console.fields import TenantField, TimeField
 from queueapi.models import Queue
 from queueapi.rest.v1.message_serializers import places_in
 from queueapi.selectors.message_scans import MAX_TEXT, MessageQuery
@@ -45,8 +44,8 @@ class MessageForm(forms.Form):
         required=False,
         widget=forms.TextInput(attrs={"type": "search", "placeholder": "UUID", "autocomplete": "off", "class": "mono"}),
     )
-    since = forms.DateTimeField(label="Stored since (UTC)", required=False, widget=time_input())
-    until = forms.DateTimeField(label="Stored before (UTC)", required=False, widget=time_input())
+    since = TimeField(label="Stored since (UTC)")
+    until = TimeField(label="Stored before (UTC)")
     order = forms.ChoiceField(required=False, choices=[("", "Newest first"), ("oldest", "Oldest first")])
     shown = forms.ChoiceField(
         label="Payloads",

@@ -4,8 +4,9 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django import forms
+from django.utils.functional import cached_property
 
-from console.filters import time_input
+from console.fields import TimeField
 from queuecore.clock import SYSTEM_CLOCK
 from queuecore.groups.resetting import AtOffset, AtTime, Earliest, Latest, Shifted, Target
 
@@ -23,8 +24,10 @@ _NEEDED: Final = {"time": "time", "ago": "minutes", "offset": "offset", "shift":
 
 class ResetForm(forms.Form):
     to = forms.ChoiceField(label="Go on from", choices=_CHOICES)
-    time = forms.DateTimeField(label="Time (UTC)", required=False, widget=time_input())
+    time = TimeField(label="Time (UTC)")
     minutes = forms.IntegerField(label="Minutes", required=False, min_value=1, max_value=60 * 24 * 365)
+    # When minutes were counted back from: what was planned is done however long somebody looks at the plan.
+    asked_at_ms = forms.IntegerField(required=False, min_value=0, max_value=_FAR, widget=forms.HiddenInput)
     offset = forms.IntegerField(label="Offset", required=False, min_value=0, max_value=_FAR)
     count = forms.IntegerField(
         label="Messages", required=False, min_value=-_FAR, max_value=_FAR, help_text="Below 0: before it."
@@ -35,6 +38,11 @@ class ResetForm(forms.Form):
         if needed and self.cleaned_data.get(needed) is None and needed not in self.errors:
             self.add_error(needed, "Enter it, or choose another place to go on from.")
         return self.cleaned_data
+
+    @cached_property
+    def counted_from_ms(self) -> int:
+        asked: int | None = self.cleaned_data.get("asked_at_ms")
+        return SYSTEM_CLOCK.now_ms() if asked is None else asked
 
     @property
     def target(self) -> Target:
@@ -49,6 +57,6 @@ class ResetForm(forms.Form):
             case "shift":
                 return Shifted(asked["count"])
             case "ago":
-                return AtTime(SYSTEM_CLOCK.now_ms() - timedelta(minutes=asked["minutes"]) // timedelta(milliseconds=1))
+                return AtTime(self.counted_from_ms - timedelta(minutes=asked["minutes"]) // timedelta(milliseconds=1))
             case _:
                 return AtTime(round(asked["time"].timestamp() * 1000))

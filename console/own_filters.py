@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 
 from console.access import viewer
 from console.alert_filters import AlertFilter
-from console.filters import LetterListFilter, search_box
+from console.filters import LetterListFilter, ListFilter, search_box
 from queueapi.access.tenancy import visible_filter
 from queueapi.models import Alert, DeadLetter, Queue
 from queueapi.selectors.dead_letters import letters_for_lists
@@ -18,7 +18,7 @@ from queuecore.topics import SYSTEM_TENANT
 _WHOSE = [("own", "Our own"), ("shared", "Shared by all")]
 
 
-class OwnQueueFilter(django_filters.FilterSet):
+class OwnQueueFilter(ListFilter):
     q = search_box("Search", "search", "Name")
     whose = django_filters.ChoiceFilter(label="Whose", choices=_WHOSE, method="by_owner", empty_label="Own and shared")
 

@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from console.access import is_told_details
-from console.filters import TenantNameFilter, search_box
+from console.filters import ListFilter, TenantNameFilter, search_box
 from queueapi.access.secrets import prefix_of
 from queueapi.choices import Role
 from queueapi.models import ApiToken
@@ -18,7 +18,7 @@ _LIVES: Final = [("valid", "Valid"), ("expired", "Expired"), ("revoked", "Revoke
 _ACTIVE: Final = [("", "All"), ("true", "Let in"), ("false", "Locked")]
 
 
-class TokenFilter(django_filters.FilterSet):
+class TokenFilter(ListFilter):
     q = search_box("Search", "search", "Name, beginning or maker")
     life = django_filters.ChoiceFilter(label="State", choices=_LIVES, method="by_life", empty_label="Any state")
     role = django_filters.ChoiceFilter(choices=Role, empty_label="Any role")
@@ -47,7 +47,7 @@ class TokenFilter(django_filters.FilterSet):
         return unrevoked.filter(expired) if value == "expired" else unrevoked.exclude(expired)
 
 
-class UserFilter(django_filters.FilterSet):
+class UserFilter(ListFilter):
     q = search_box("Search", "search", "Name")
     role = django_filters.ChoiceFilter("account__role", label="Role", choices=Role, empty_label="Any role")
     tenant = TenantNameFilter(field_name="account__tenant")

@@ -145,6 +145,7 @@ class NewQueueForm(QueueForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, instance=Queue(), **kwargs)
+        self.fields["tenant"].widget.attrs["list"] = "tenant-names"
         for name in self.usual:
             self.fields[name].required = False
             self.initial[name] = ""

@@ -1,7 +1,6 @@
 """A form that changes something, from when it is opened to when that is done: what others have changed meanwhile is
 shown, the plan comes first, and refusals stand where they belong."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
@@ -9,10 +8,10 @@ from typing import Any, Final, Generic, TypeVar
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
-from django.utils.crypto import salted_hmac
 
 from console.changes import readable, refuse
 from console.meanwhile import Clash, Seen, Thing, clashes, forms_in, merged
+from console.plan_digests import digest, is_confirmed
 from queueapi.actions.rehearsing import rehearse
 from queueapi.change_plans import ChangePlan
 from queueapi.errors import ActionError, ChangedMeanwhile
@@ -137,25 +136,7 @@ class FormOf(Generic[Form, Made]):
         return Sent(form, self.thing, seen=signed, **more)
 
 
-def is_confirmed(request: HttpRequest, planned: str) -> bool:
-    """What was typed after the plan is planned first."""
-    return "confirm" in request.POST and request.POST.get("planned") == planned
-
-
 def entered(form: BaseForm) -> dict[str, Any]:
     """What was entered, in the form and in those in it, by the names that it has on the page."""
     forms = [one for one in forms_in(form) if hasattr(one, "cleaned_data")]
     return {one.add_prefix(name): value for one in forms for name, value in one.cleaned_data.items()}
-
-
-def digest(parts: Mapping[str, Any]) -> str:
-    """Of what a plan was made for: what is confirmed has to be that. It tells nobody what secrets are among it."""
-    text = json.dumps(parts, sort_keys=True, default=_plain)
-    return salted_hmac("what a plan was made for", text, algorithm="sha256").hexdigest()[:32]
-
-
-def _plain(value: Any) -> Any:
-    """Rows by their keys."""
-    if hasattr(value, "pk"):
-        return str(value.pk)
-    return [str(row.pk) for row in value] if hasattr(value, "model") else str(value)

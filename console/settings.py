@@ -168,6 +168,8 @@ SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 X_FRAME_OPTIONS = "DENY"
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = SWITCHYARD.rest.max_body_bytes
+# A form that asks several things of each queue is sent without scripts as well, and then all of it.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

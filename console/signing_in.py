@@ -21,13 +21,14 @@ def to_sign_in(request: HttpRequest) -> HttpResponseBase:
     return redirect_to_login(request.get_full_path() if request.method == "GET" else _page_of_form(request))
 
 
-def back_from_sign_in(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
-    """The answer, but for who comes back to an address that only takes what is sent to it. A plan, or a form that was
-    refused, is shown there: they get the page that led to it."""
+def page_instead(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+    """The answer, but for whose browser opens an address that only takes what is sent to it: from a tab that is there
+    again, a link that was copied, or after signing in. A plan, or a form that was refused, is shown there: they get the
+    page that led to it."""
     is_closed = isinstance(answer, HttpResponseNotAllowed) and request.method == "GET"
-    if not is_closed or urlsplit(_came_from(request)).path != reverse("login"):
-        return answer
-    return redirect(page_above(request.path))
+    # Browsers ask for HTML when they open a page, and not when a part of one is asked for.
+    is_opened = "text/html" in request.headers.get("Accept", "") and not getattr(request, "htmx", False)
+    return redirect(page_above(request.path)) if is_closed and is_opened else answer
 
 
 def page_above(path: str) -> str:

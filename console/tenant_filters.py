@@ -6,12 +6,12 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from console.filters import search_box
+from console.filters import ListFilter, search_box
 from queueapi.choices import TenantState
 from queueapi.models import Tenant, TenantProfile
 
 
-class ProfileFilter(django_filters.FilterSet):
+class ProfileFilter(ListFilter):
     q = search_box("Search", "search", "Name or description")
 
     class Meta:

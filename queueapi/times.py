@@ -16,7 +16,12 @@ def read_time(text: str) -> datetime | None:
         time = parse_datetime(text)
     except ValueError:
         return None
-    return time if time is not None and _FIRST_YEAR <= time.year <= _LAST_YEAR else None
+    return time if time is not None and is_one_everywhere(time) else None
+
+
+def is_one_everywhere(time: datetime) -> bool:
+    """Whether it can be told in every zone, as databases and clocks have it."""
+    return _FIRST_YEAR <= time.year <= _LAST_YEAR
 
 
 def read_aware_time(text: str) -> datetime | None:

@@ -156,6 +156,13 @@ def utc(value: datetime | None) -> str:
 
 
 @register.filter
+def exact(milliseconds: int) -> str:
+    """Since the epoch, as a time of which the milliseconds matter."""
+    at = datetime.fromtimestamp(milliseconds / 1_000, tz=timezone.get_default_timezone())
+    return f"{at:%Y-%m-%d %H:%M:%S}.{milliseconds % 1_000:03} UTC"
+
+
+@register.filter
 def day_and_minute(value: datetime) -> str:
     return f"{value.astimezone(timezone.get_default_timezone()):%d %b %H:%M} UTC"
 

@@ -12,10 +12,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
 from console.alert_filters import ChannelFilter
+from console.audit_changes import audited
 from console.changes import planned, readable
 from console.channel_forms import form_for, form_of
 from console.lists import ListPage, Sort
-from console.meanwhile import audited
+from console.meanwhile import thing_of
 from console.sent_forms import FormOf
 from console.typed_secrets import TypedSecrets
 from queueapi.access.table import Resource
@@ -49,7 +50,7 @@ def show_channel(request: HttpRequest, pk: UUID) -> HttpResponse:
         "options": shown_options(channel.kind, channel.options),
         "rules": list(rules_telling(channel)),
         "deliveries": list(deliveries_of(channel)[:_DELIVERIES_SHOWN]),
-        "audit": recent_audit("alert_channel", pk),
+        "audit": audited(request, recent_audit("alert_channel", pk)),
     }
     return render(request, "alert_channels/page.html", context)
 
@@ -79,7 +80,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
         lambda data: form_for(get_object_or_404(AlertChannel, pk=pk), TypedSecrets(request.session), data),
         lambda form: change_channel(actor_of(request), channel, **form.entered()),
         "Not changed",
-        audited("channel", channel, "alert_channel", kept_in="options", version=lambda: _version(pk)),
+        thing_of("channel", channel, "alert_channel", kept_in="options", version=lambda: _version(pk)),
         plan=lambda form: _plan(lambda: change_channel(actor_of(request), channel, **form.entered())),
     ).sent(request)
     if sent.made is not None:

@@ -12,11 +12,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 from console.access import actor_of
 from console.alert_filters import RuleFilter
 from console.alert_forms import RuleChangeForm, RuleForm
+from console.audit_changes import audited
 from console.changes import planned
 from console.confirming import confirmed
 from console.lists import Sort
 from console.live_lists import LiveListPage
-from console.meanwhile import audited
+from console.meanwhile import thing_of
 from console.sent_forms import FormOf
 from console.templatetags.console import plural
 from queueapi.access.table import WRITE, Resource
@@ -49,7 +50,9 @@ class RuleList(LiveListPage):
 
 def show_rule(request: HttpRequest, pk: UUID) -> HttpResponse:
     rule = get_object_or_404(rules_for_lists(), pk=pk)
-    return render(request, "alert_rules/page.html", {"rule": rule, "audit": recent_audit("alert_rule", pk)})
+    return render(
+        request, "alert_rules/page.html", {"rule": rule, "audit": audited(request, recent_audit("alert_rule", pk))}
+    )
 
 
 @require_safe
@@ -83,7 +86,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
         lambda data: RuleChangeForm(data, instance=get_object_or_404(AlertRule, pk=pk)),
         lambda form: change_rule(actor_of(request), rule, **form.cleaned_data),
         "Not changed",
-        audited("rule", rule, "alert_rule"),
+        thing_of("rule", rule, "alert_rule"),
     ).sent(request)
     if sent.made is not None:
         messages.success(request, "Changed. It holds within seconds.")

@@ -5,12 +5,11 @@ import django_filters
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 
-from console.access import seen, viewer
-from console.audit_changes import AuditedChange, changes_of
+from console.access import seen
+from console.audit_changes import AuditedChange, audited
 from console.audit_filters import SEARCHED, AuditFilter
 from console.lists import BoundedPages, ListPage, Sort
 from queueapi.models import AuditEntry
-from queueapi.selectors.audit_names import audit_names
 
 
 class AuditList(ListPage):
@@ -32,9 +31,7 @@ class AuditList(ListPage):
         return rows.order_by(*(f"-{field}" if sort.descending else field for field in fields))
 
     def present(self, rows: Iterable[Any]) -> Iterable[AuditedChange]:
-        entries = list(rows)
-        names = audit_names(viewer(self.request), entries)
-        return [changes_of(entry, names) for entry in entries]
+        return audited(self.request, rows)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs)

@@ -32,6 +32,7 @@ from queueapi.selectors.group_rows import group_rows
 from queueapi.selectors.ledger import ledger_of
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.letter_groups import largest_open_groups, last_replay, tenants_hit
+from queueapi.selectors.message_types import form_of_queue
 from queueapi.times import read_aware_time
 
 WHY_NOT_REPLAYABLE = {
@@ -92,7 +93,7 @@ class LetterList(ListPage):
 
     @cached_property
     def counts(self) -> LetterCounts:
-        return count_letters(self.filters.wanted)
+        return count_letters(self.filters.wanted) if self.filters.is_valid() else LetterCounts({})
 
     def paginator(self, _filters: django_filters.FilterSet, rows: QuerySet[Any]) -> "Paginator[Any]":
         return LetterPages(rows, self.page_size(), self._letters())
@@ -115,12 +116,16 @@ class LetterList(ListPage):
             letters=self._letters(),
             most_pages=COUNTED,
             is_sorted_by_time_alone=super().sort().column != "failed" and self._letters() > COUNTED,
-            searched=SEARCHED if is_search_bounded(wanted) else None,
+            searched=self.searched(),
             quarantined=0 if wanted.group else QuarantinedLetter.objects.count(),
             selectable=wanted.state if is_decided else LetterState.OPEN,
-            all_matching=_all_matching(wanted),
+            all_matching=_all_matching(wanted) if self.filters.is_valid() else None,
             counts_exact=self.counts.is_exact,
         )
+
+    def searched(self) -> int | None:
+        """How many letters a text was looked for in, where there are more."""
+        return SEARCHED if self.filters.is_valid() and is_search_bounded(self.filters.wanted) else None
 
     def _groups(self, wanted: int | None) -> dict[str, Any]:
         """The largest, and what is known of the one whose letters are listed."""
@@ -153,16 +158,17 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
     joined = ("queue__tenant", "tenant", "group", "replay__operation", "replay_of", "decision", "body")
     letter = get_object_or_404(DeadLetter.objects.select_related(*joined), pk=pk)
     edit = DeadLetterEdit.objects.filter(letter=letter).first() if letter.is_edited else None
+    message_form = form_of_queue(letter.queue)
     context = {
         "letter": letter,
         "seen_note": letter_notes.seen_note(letter),
         "failed_replays": list(letter.failed_replays.order_by("failed_at").only("id", "failed_at", "state")),
         "why_not_replayable": WHY_NOT_REPLAYABLE.get(letter.state_choice, ""),
-        "payload": show_payload(bytes(letter.body.payload)),
+        "payload": show_payload(bytes(letter.body.payload), message_form),
         "headers": show_headers(letter.body.headers),
         "raw_key": show_payload(bytes(letter.raw_key)) if letter.raw_key else None,
         "edit": edit,
-        "edited_payload": show_payload(bytes(edit.payload)) if edit else None,
+        "edited_payload": show_payload(bytes(edit.payload), message_form) if edit else None,
         "ledger": ledger_of(letter),
     }
     is_final = letter.state != LetterState.REPLAYING

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of, is_told_details, seen
 from console.isolation_forms import IsolationForm
-from console.meanwhile import audited
+from console.meanwhile import thing_of
 from console.sent_forms import FormOf, Sent
 from console.views.isolation_requests import found_request
 from queueapi.actions.isolation import change_request, request_isolation
@@ -53,7 +53,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
         lambda form: change_request(actor_of(request), found, queues=form.asked, reason=form.cleaned_data["reason"]),
         "Not changed",
         # Whatever is done with it, its tenant is locked first.
-        audited("request", found, "isolation_request", kept_in="queues", holding=lambda _: row_locked(found.tenant)),
+        thing_of("request", found, "isolation_request", kept_in="queues", holding=lambda _: row_locked(found.tenant)),
         plans=False,
     ).sent(request)
     if sent.made is None:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRefresh
 
 from console.access import actor_of, is_told_details, seen, viewer
+from console.audit_changes import audited
 from console.changes import carried_out
 from console.isolation_filters import IsolationFilter
 from console.isolation_forms import CommentForm, ReturnForm
@@ -91,7 +92,7 @@ def show(request: HttpRequest, found: IsolationRequest, **forms: Any) -> HttpRes
     if not getattr(request, "htmx", False):
         context |= {
             "queues": isolated_queues(found),
-            "audit": recent_audit("isolation_request", found.pk) if is_detailed else [],
+            "audit": audited(request, recent_audit("isolation_request", found.pk)) if is_detailed else [],
         }
     return render_live(request, "isolation_requests/page.html", "isolation_requests/live.html", context)
 

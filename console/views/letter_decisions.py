@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_POST
 
 from console.access import actor_of
 from console.letter_selections import planned_selection, posted_selection
+from console.plan_digests import digest, is_confirmed, is_to_be_done
 from console.replay_forms import ReplayForm
 from queueapi.actions.actor import Actor
 from queueapi.actions.dead_letters import (
@@ -33,12 +34,11 @@ from queueapi.errors import ActionError
 from queueapi.models import LedgerEntry, Queue
 from queueapi.replaying import DEFAULT_RAMP, ReplaySettings
 from queueapi.selectors.letter_filter import LetterFilter, Selection
+from queueapi.selectors.letter_owners import owners_of
 from queueapi.selectors.letter_plans import ANY, LetterPlan, concerned
 from queueapi.selectors.replay_plans import ReplayPlan, plan_replay
 from queueapi.selectors.replay_readiness import ready_letters
 
-# Sent along by the page that shows the plan: how to go about it was chosen there.
-_PLANNED: Final = "planned"
 # Of very many those that get most letters.
 _QUEUES_SHOWN: Final = 50
 
@@ -88,19 +88,23 @@ RELEASE: Final = Decision(
 
 @require_POST
 def replay_selected(request: HttpRequest) -> HttpResponse:
-    """The plan for what was chosen, with how it is to be gone about; with `confirm` it is started."""
+    """The plan for what was chosen, with how it is to be gone about; who confirms that plan starts it."""
     selection = posted_selection(request, LetterState.OPEN)
     settings = _careful(selection)
-    form = ReplayForm(request.POST) if _PLANNED in request.POST else ReplayForm.showing(settings)
+    # How to go about it is chosen on the page that shows the plan.
+    is_chosen = not request.POST.keys().isdisjoint(ReplayForm.base_fields)
+    form = ReplayForm(request.POST) if is_chosen else ReplayForm.showing(settings)
     if form.is_valid():
         settings = form.cleaned_data["settings"]
-    if "confirm" in request.POST and not form.errors:
+    planned = "" if form.errors else digest(asdict(settings))
+    is_seen = is_confirmed(request, planned)
+    if is_seen and not form.errors:
         reason = form.cleaned_data["reason"] if form.is_bound else ""
         if started := _started(request, planned_selection(request, LetterState.OPEN), settings, reason):
             return started
     common = _common(request)
     plan = plan_replay(selection, None, settings)
-    ready = [] if isinstance(selection, LetterFilter) else ready_letters(selection, None, settings).values_list("pk")
+    ready = ready_letters(selection, None, settings)
     targets = _targets(plan)
     more = plan.other_queues + max(0, len(targets) - _QUEUES_SHOWN)
     context = {
@@ -108,7 +112,10 @@ def replay_selected(request: HttpRequest) -> HttpResponse:
         "targets": targets[:_QUEUES_SHOWN],
         "more": more,
         "form": form,
-        "ready": [pk for (pk,) in ready],
+        "planned": planned,
+        "is_planned_anew": is_to_be_done(request) and not is_seen and not form.errors,
+        "owners": owners_of(selection, ready, plan.letters),
+        "ready": [] if isinstance(selection, LetterFilter) else list(ready.values_list("pk", flat=True)),
     }
     return render(request, "dead_letters/plan.html", {**context, **common})
 

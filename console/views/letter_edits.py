@@ -13,13 +13,16 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
-from console.edit_forms import MOST_EDITED_BYTES, EditForm, Line, RevertForm, compared, shown
-from console.sent_forms import digest
+from console.comparing import Line
+from console.edit_forms import MOST_EDITED_BYTES, EditForm, RevertForm, compared
+from console.plan_digests import digest
 from queueapi.actions.letter_edits import edit_letter, message_of, original_of, revert_letter
 from queueapi.actions.replays import replay_letters
 from queueapi.choices import LedgerAction, LetterState
 from queueapi.errors import ActionError
 from queueapi.models import DeadLetter, DeadLetterEdit, LedgerEntry
+from queueapi.selectors.message_shapes import PayloadForm
+from queueapi.selectors.message_types import form_of_queue
 from queuecore.errors import QueueError
 
 
@@ -43,8 +46,14 @@ class OthersEdit:
 def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
     """The form; a POST compares what was typed with the original, or saves what was compared, and replays it."""
     letter = get_object_or_404(DeadLetter.objects.select_related("queue__tenant", "body"), pk=pk)
+    if request.method != "POST" and (why_not := _why_not(letter)):
+        return render(request, "dead_letters/edit.html", {"letter": letter, "why_not": why_not})
     now, seen = message_of(letter), _edited_at(letter)
-    form = EditForm(now, request.POST) if request.method == "POST" else EditForm(now, initial=shown(now))
+    message_form = form_of_queue(letter.queue)
+    if request.method == "POST":
+        form = EditForm(now, request.POST, message_form=message_form)
+    else:
+        form = EditForm(now, message_form=message_form, asked=_asked(request))
     is_valid, is_to_be_saved = form.is_valid(), "plan" not in request.POST
     planned = digest(form.message._asdict()) if _is_whole(form) else ""
     is_seen = _is_seen(request.POST, planned)
@@ -59,7 +68,7 @@ def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
         "seen": _exact(others.edited_at if others else seen),
         "is_edited": seen is not None,
         "why_not": _why_not(letter),
-        "lines": compared(original_of(letter), form.message) if planned else None,
+        "lines": compared(original_of(letter), form.message, message_form) if planned else None,
         "planned": planned,
         "is_planned_anew": is_to_be_saved and not is_seen and not others,
     }
@@ -69,7 +78,7 @@ def edit(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def revert(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What would be dropped; a POST drops it, unless somebody has edited the letter once more."""
-    letter = get_object_or_404(DeadLetter.objects.select_related("body"), pk=pk)
+    letter = get_object_or_404(DeadLetter.objects.select_related("queue__tenant", "body"), pk=pk)
     edit = DeadLetterEdit.objects.filter(letter=letter).first()
     back = reverse("dead_letter", args=[pk])
     if request.method == "POST":
@@ -85,11 +94,16 @@ def revert(request: HttpRequest, pk: UUID) -> HttpResponse:
     context = {
         "letter": letter,
         "edit": edit,
-        "lines": compared(message_of(letter), original_of(letter)) if edit else [],
+        "lines": compared(message_of(letter), original_of(letter), form_of_queue(letter.queue)) if edit else [],
         "form": RevertForm(initial={"seen": edit and edit.edited_at.isoformat()}),
         "back": back,
     }
     return render(request, "dead_letters/revert.html", context)
+
+
+def _asked(request: HttpRequest) -> PayloadForm | None:
+    """Bytes are typed as they are, though they could be decoded."""
+    return PayloadForm.BASE64 if request.GET.get("as") == PayloadForm.BASE64 else None
 
 
 def _is_seen(posted: Mapping[str, str], planned: str) -> bool:
@@ -122,7 +136,7 @@ def _others_edit(letter: DeadLetter, form: EditForm) -> OthersEdit | None:
     told = LedgerEntry.objects.filter(letter_id=letter.pk, action=LedgerAction.EDIT).order_by("-at").first()
     by, at, reason = (told.actor_name, told.at, told.reason) if told else ("Somebody", timezone.now(), "")
     letter.refresh_from_db(fields=["is_edited"])
-    lines = compared(original_of(letter), message_of(letter)) if edit else []
+    lines = compared(original_of(letter), message_of(letter), form_of_queue(letter.queue)) if edit else []
     return OthersEdit(by, at, reason, lines, edit.edited_at if edit else None)
 
 

@@ -18,13 +18,8 @@ from console.payloads import show_headers, show_payload
 from console.views import dead_letters
 from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, DeadLetterEdit
-from queueapi.selectors.dead_letters import (
-    COUNTED,
-    SEARCHED,
-    headers_told,
-    is_search_bounded,
-    letters_for_lists,
-)
+from queueapi.selectors.dead_letters import COUNTED, headers_told, letters_for_lists
+from queueapi.selectors.message_types import form_of_queue
 
 
 class OwnLetterList(dead_letters.LetterList):
@@ -47,7 +42,7 @@ class OwnLetterList(dead_letters.LetterList):
             **kwargs,
             letters=self._letters(),
             most_pages=COUNTED,
-            searched=SEARCHED if is_search_bounded(wanted) else None,
+            searched=self.searched(),
             selectable=wanted.state if is_decided else LetterState.OPEN,
         )
 
@@ -57,14 +52,15 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
     joined = ("queue__tenant", "tenant", "replay_of", "decision", "body")
     letter = get_object_or_404(seen(request, DeadLetter.objects.select_related(*joined)), pk=pk)
     edit = DeadLetterEdit.objects.filter(letter=letter).first() if letter.is_edited else None
+    message_form = form_of_queue(letter.queue)
     context = {
         "letter": letter,
         "seen_note": seen_note(letter),
         "failed_replays": list(letter.failed_replays.order_by("failed_at").only("id", "failed_at", "state")),
         "why_not_replayable": dead_letters.WHY_NOT_REPLAYABLE.get(letter.state_choice, ""),
-        "payload": show_payload(bytes(letter.body.payload)),
+        "payload": show_payload(bytes(letter.body.payload), message_form),
         "headers": show_headers(headers_told(letter.body.headers)),
-        "edited_payload": show_payload(bytes(edit.payload)) if edit else None,
+        "edited_payload": show_payload(bytes(edit.payload), message_form) if edit else None,
     }
     is_final = letter.state != LetterState.REPLAYING
     return render_live(request, "own/letter.html", "own/letter_live.html", context, is_final=is_final)

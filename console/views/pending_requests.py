@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import django_filters
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from console.chart_ranges import asked_range
-from console.filters import search_box
+from console.filters import ListFilter, search_box
 from console.lists import Sort
 from console.live_lists import LiveListPage
 from console.request_charts import request_charts, time_bars
@@ -17,7 +16,7 @@ from queueapi.selectors.freshness import pipeline_freshness
 from queueapi.selectors.pending_requests import request_times, request_totals
 
 
-class RequestFilter(django_filters.FilterSet):
+class RequestFilter(ListFilter):
     q = search_box("Search", "search", "Service or topic")
 
     class Meta:
@@ -33,6 +32,7 @@ class PendingRequestList(LiveListPage):
     part_name = "pending_requests/live.html"
     filter_class = RequestFilter
     default_sort = Sort("pending", descending=True)
+    kept = (*LiveListPage.kept, "range", "from", "to")
     columns = {
         "service": "service_id",
         "topic": "request_topic",

@@ -7,13 +7,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from console.access import viewer
-from console.audit_changes import changes_of
+from console.audit_changes import audited
 from console.strategies import picture_of, processing_pictures, submit_pictures
 from queueapi.config import config
 from queueapi.handler_options import shown_options
 from queueapi.models import Queue
-from queueapi.selectors.audit_names import audit_names
 from queueapi.selectors.tenants import recent_audit
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
@@ -26,8 +24,6 @@ def show_configuration(request: HttpRequest, pk: UUID) -> HttpResponse:
     queue = get_object_or_404(Queue.objects.select_related("tenant"), pk=pk)
     submit = SubmitStrategyType(queue.submit_strategy)
     processing = ProcessingStrategyType(queue.processing_strategy)
-    recent = recent_audit("queue", queue.pk, _CHANGES_SHOWN)
-    names = audit_names(viewer(request), recent)
     context = {
         "queue": queue,
         "tab": "configuration",
@@ -36,6 +32,6 @@ def show_configuration(request: HttpRequest, pk: UUID) -> HttpResponse:
         "picture": picture_of(submit, processing),
         "submit_pictures": submit_pictures(submit, processing),
         "processing_pictures": processing_pictures(submit, processing),
-        "history": [changes_of(entry, names) for entry in recent],
+        "history": audited(request, recent_audit("queue", queue.pk, _CHANGES_SHOWN)),
     }
     return render(request, "queues/configuration.html", context)

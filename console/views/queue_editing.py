@@ -12,10 +12,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from console.access import actor_of
 from console.changes import of_field, refuse
+from console.plan_digests import digest, is_confirmed, is_to_be_done
 from console.queue_configuration_forms import NewQueueForm, QueueForm, shown
 from console.queue_edits import Seen, clashes, merged
 from console.queue_plans import queue_plan
-from console.sent_forms import digest, is_confirmed
 from console.strategies import chosen_picture
 from queueapi.actions.queues import change_queue, create_queue
 from queueapi.actions.tenants import ensure_system_tenant
@@ -132,7 +132,7 @@ def _show(
         "handler": handler,
         "helps": _helps(handler),
         # Confirmed, and planned again: something was typed in between.
-        "is_planned_anew": "confirm" in request.POST and "plan" in more,
+        "is_planned_anew": is_to_be_done(request) and "plan" in more,
         "back": reverse("queue_configuration", args=[queue.pk]) if queue else reverse("queues"),
         **more,
     }

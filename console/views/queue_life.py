@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of
 from console.move_flows import MoveFlow, draw_moves
+from console.plan_digests import digest, is_confirmed, is_to_be_done
 from console.queue_forms import DeletionForm, DrainForm, ResizeForm
 from queueapi.access.table import OPERATE, WRITE, Verb
 from queueapi.actions.queue_ends import activate_queue, delete_queue, drain_queue
@@ -93,11 +94,13 @@ def activate(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _take(request: HttpRequest, pk: UUID, turn: Turn) -> HttpResponse:
-    """The plan by what was chosen; who confirms is shown the operation."""
+    """The plan by what was chosen; who confirms that plan is shown the operation."""
     queue = get_object_or_404(Queue.objects.select_related("tenant"), pk=pk)
     form = turn.form(queue, request.POST if request.method == "POST" else request.GET)
     chosen: dict[str, Any] = form.cleaned_data if form.is_valid() else {}
-    if "confirm" in request.POST and form.is_valid():
+    planned = digest(chosen) if form.is_valid() else ""
+    is_seen = is_confirmed(request, planned)
+    if is_seen and form.is_valid():
         try:
             operation = turn.act(actor_of(request), queue, **chosen)
         except ActionError as error:
@@ -108,7 +111,16 @@ def _take(request: HttpRequest, pk: UUID, turn: Turn) -> HttpResponse:
         chosen = {"partitions": queue.partitions}
     plan = turn.plan(queue, **chosen)
     flow = _placed(queue, **chosen) if turn is RESIZE and not plan.why_not else None
-    return render(request, "queues/turn.html", {"queue": queue, "turn": turn, "form": form, "plan": plan, "flow": flow})
+    context = {
+        "queue": queue,
+        "turn": turn,
+        "form": form,
+        "plan": plan,
+        "flow": flow,
+        "planned": planned,
+        "is_planned_anew": is_to_be_done(request) and not is_seen and form.is_valid(),
+    }
+    return render(request, "queues/turn.html", context)
 
 
 def _placed(queue: Queue, partitions: int) -> MoveFlow | None:

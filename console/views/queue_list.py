@@ -7,6 +7,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from console.filters import QueueFilter
@@ -57,9 +59,13 @@ class QueueList(LiveListPage):
 
 @require_safe
 def export_queues(request: HttpRequest) -> HttpResponseBase:
-    """All that the filters leave, by name, as CSV."""
-    rows = QueueFilter(request.GET, queryset=Queue.objects.select_related("tenant"), request=request).qs
-    return streamed(request, csv_lines(_told(rows.order_by("name", "pk"))), "text/csv; charset=utf-8", "queues.csv")
+    """All that the filters leave, by name, as CSV. To the list, which says so, where they make no sense."""
+    filters = QueueFilter(request.GET, queryset=Queue.objects.select_related("tenant"), request=request)
+    if not filters.is_valid():
+        return redirect(f"{reverse('queues')}?{request.GET.urlencode()}")
+    return streamed(
+        request, csv_lines(_told(filters.qs.order_by("name", "pk"))), "text/csv; charset=utf-8", "queues.csv"
+    )
 
 
 def _told(queues: QuerySet[Queue]) -> Iterator[list[dict[str, Any]]]:

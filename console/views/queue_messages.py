@@ -19,6 +19,7 @@ from queueapi.rest.v1.message_serializers import cursor_of
 from queueapi.rest.v1.messages import decoding_form
 from queueapi.selectors.message_scans import scan_messages
 from queueapi.selectors.message_shapes import MessageShaper
+from queueapi.selectors.message_types import form_of_queue
 from queuecore.errors import QueueError
 
 
@@ -26,13 +27,14 @@ from queuecore.errors import QueueError
 def show_messages(request: HttpRequest, pk: UUID) -> HttpResponse:
     """What the address asks for; a POST publishes, and shows the form again with what was typed if refused."""
     queue = get_object_or_404(Queue.objects.select_related("tenant"), pk=pk)
+    message_form = form_of_queue(queue)
     if request.method == "POST":
-        form = PublishForm(queue, request.POST)
+        form = PublishForm(queue, request.POST, message_form=message_form)
         return _publish(request, queue, form) or _page(request, queue, form)
     initial: dict[str, Any] = {"tenant": request.GET.get("published_for", queue.tenant_id)}
     if "published" in request.GET:
         initial["entity"] = request.GET["published"]
-    return _page(request, queue, PublishForm(queue, initial=initial))
+    return _page(request, queue, PublishForm(queue, initial=initial, message_form=message_form))
 
 
 def _page(request: HttpRequest, queue: Queue, publish_form: PublishForm) -> HttpResponse:
@@ -65,7 +67,7 @@ def _publish(request: HttpRequest, queue: Queue, form: PublishForm) -> HttpRespo
         return None
     tenant, entity = form.cleaned_data["tenant"], form.cleaned_data["entity"]
     try:
-        stored = publish_message(queue, tenant, entity, form.cleaned_data["payload"].encode())
+        stored = publish_message(queue, tenant, entity, form.cleaned_data["data"])
     except QueueError as error:
         form.add_error(None, f"Not published: {error.message}")
         return None

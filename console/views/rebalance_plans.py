@@ -63,8 +63,15 @@ def _seen(form: RebalancePlanForm, spread: Spread) -> dict[str, Any]:
         **shown(seen),
         "why_not": _why_not(seen, asked),
         "resized": getattr(form, "cleaned_data", {}).get("queue"),
+        "resize_query": _resize_query(form),
         "service_count": len(spread.services),
     }
+
+
+def _resize_query(form: RebalancePlanForm) -> str:
+    """With which the page that resizes the queue shows the plan for as many partitions as were asked about."""
+    wanted = getattr(form, "cleaned_data", {}).get("partitions")
+    return f"?partitions={wanted}" if wanted else ""
 
 
 def _is_plannable(form: RebalancePlanForm) -> bool:

@@ -9,9 +9,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
+from console.audit_changes import audited
 from console.changes import readable_fields
 from console.lists import ListPage, Sort
-from console.meanwhile import audited
+from console.meanwhile import thing_of
 from console.sent_forms import FormOf
 from console.tenant_filters import ProfileFilter
 from console.tenant_forms import ProfileForm
@@ -55,7 +56,7 @@ def show_profile(request: HttpRequest, pk: UUID) -> HttpResponse:
         "quotas": [(name, getattr(profile, name)) for name in QUOTAS],
         "tenants": list(profile.tenants.order_by("name")[:_TENANTS_SHOWN]),
         "services": dedicated_services(profile),
-        "audit": recent_audit("tenant_profile", profile.pk),
+        "audit": audited(request, recent_audit("tenant_profile", profile.pk)),
     }
     return render(request, "tenant_profiles/page.html", context)
 
@@ -84,7 +85,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
         lambda data: ProfileForm(data, instance=get_object_or_404(TenantProfile, pk=pk)),
         lambda form: change_profile(actor_of(request), profile, **form.cleaned_data),
         "Not changed",
-        audited("profile", profile, "tenant_profile"),
+        thing_of("profile", profile, "tenant_profile"),
         plan=lambda form: readable_fields(plan_profile_change(profile, **form.cleaned_data)),
     ).sent(request)
     if sent.made is not None:

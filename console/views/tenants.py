@@ -9,10 +9,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from console.access import actor_of
+from console.audit_changes import audited
 from console.changes import readable_fields
 from console.confirming import confirmed
 from console.lists import ListPage, Sort
-from console.meanwhile import audited
+from console.meanwhile import thing_of
 from console.sent_forms import FormOf
 from console.tenant_filters import TenantFilter
 from console.tenant_forms import SuspensionForm, TenantForm
@@ -71,7 +72,7 @@ def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
         "shown": USAGE_DAYS,
         "freshness": freshness_from(vars(tenant)),
         "published": admission().usage(tenant.pk),
-        "audit": audit_of_tenant(tenant.pk),
+        "audit": audited(request, audit_of_tenant(tenant.pk)),
         "why_not_suspendable": "" if not tenant.is_system else plan_suspension(tenant, "-").why_not,
     }
     return render(request, "tenants/page.html", context)
@@ -101,7 +102,7 @@ def change(request: HttpRequest, pk: UUID) -> HttpResponse:
         lambda data: TenantForm(data, instance=get_object_or_404(Tenant, pk=pk)),
         lambda form: change_tenant(actor_of(request), tenant, **form.cleaned_data),
         "Not changed",
-        audited("tenant", tenant, "tenant"),
+        thing_of("tenant", tenant, "tenant"),
         plan=lambda form: readable_fields(plan_tenant_change(tenant, **form.cleaned_data)),
     ).sent(request)
     if sent.made is not None:

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
 
-import django_filters
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from console.access import seen
+from console.filters import ListFilter, search_box
 from console.lists import ListPage, Sort
 from console.usage_charts import usage_charts
 from queueapi.models import Tenant, TenantUsageDay
@@ -23,12 +23,17 @@ _USUAL: Final = "7"
 OWN_DAYS: Final = 30
 
 
-class UsageFilter(django_filters.FilterSet):
+class UsageFilter(ListFilter):
     """The days are chosen beside it: they are looked at before anything is added up."""
+
+    q = search_box("Search", "search", "Tenant")
 
     class Meta:
         model = TenantUsageDay
         fields: list[str] = []
+
+    def search(self, rows: QuerySet[Any], _name: str, value: str) -> QuerySet[Any]:
+        return rows.filter(tenant_id__in=Tenant.objects.filter(name__icontains=value).values("pk"))
 
 
 class UsageList(ListPage):
@@ -38,6 +43,7 @@ class UsageList(ListPage):
     filter_class = UsageFilter
     default_sort = Sort("sent", descending=True)
     ties = ("tenant_id",)
+    kept = (*ListPage.kept, "days")
     columns = {
         "sent": "all_sent",
         "bytes": "all_sent_bytes",

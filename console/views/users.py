@@ -10,9 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
+from console.audit_changes import audited
 from console.changes import carried_out, planned
 from console.lists import ListPage, Sort
-from console.meanwhile import audited
+from console.meanwhile import thing_of
 from console.people_filters import UserFilter
 from console.people_forms import PasswordForm, RoleForm, UserForm
 from console.sent_forms import FormOf
@@ -43,7 +44,7 @@ class UserList(ListPage):
 
 def show_user(request: HttpRequest, pk: int) -> HttpResponse:
     person = get_object_or_404(users_for_lists(), pk=pk)
-    context = {"person": person, "standing": role_of(person), "audit": recent_audit("user", pk)}
+    context = {"person": person, "standing": role_of(person), "audit": audited(request, recent_audit("user", pk))}
     return render(request, "users/page.html", context)
 
 
@@ -66,7 +67,7 @@ def change_role(request: HttpRequest, pk: int) -> HttpResponse:
         lambda data: RoleForm(data, initial=_standing(pk)),
         lambda form: set_user_role(actor_of(request), person, **form.cleaned_data),
         "Not changed",
-        audited("user", person, "user", holding=user_locked),
+        thing_of("user", person, "user", holding=user_locked),
     ).sent(request)
     if sent.made is None:
         return sent.show(request, "users/role.html", {"person": person})

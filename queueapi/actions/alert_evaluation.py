@@ -126,7 +126,10 @@ def _reason(alert: Alert) -> str:
     metric = AlertMetric(alert.metric)
     said = told(metric, alert.value, alert.subject_name, alert.detail)
     limit = f"more than {measure(alert.threshold, metric)}" if alert.threshold else "any"
-    return f"{said}; {limit} is too much"
+    if alert.value > alert.threshold:
+        return f"{said}; {limit} is too much"
+    ending = "" if alert.state == AlertState.RESOLVED else ", and it ends once that lasts"
+    return f"{said} by now; {limit} was too much{ending}"
 
 
 def _new_notices(fired: Iterable[Alert]) -> Iterable[ToTell]:

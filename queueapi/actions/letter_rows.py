@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
+from queuecore.deadletter.attempts import MAX_ATTEMPT_CHARACTERS, MOST_ATTEMPTS, FailedAttempt
 from queuecore.deadletter.envelope import FailureStory, original_headers, read_story
 from queuecore.deadletter.foreign import Origin
 from queuecore.deadletter.reading import load_message
@@ -56,6 +57,7 @@ def to_rows(record: Record, reader: QueueReader) -> LetterRows:
         "letter_id": letter_id,
         "headers": _encoded_headers(message.headers),
         "stack_trace": _text(story.stack_trace),
+        "failures": [_attempt(attempt) for attempt in story.failures[:MOST_ATTEMPTS]] or None,
         "payload": message.data,
     }
     tenant = _uuid(story.tenant_id) or header_id(record, TENANT_ID)
@@ -130,6 +132,16 @@ def _failure(record: Record, story: FailureStory) -> dict[str, Any]:
         "attempts": _number(story.attempts, _MAX_INTEGER),
         "first_failed_at": _time(story.first_failed_at_ms or failed_at_ms),
         "failed_at": _time(failed_at_ms),
+    }
+
+
+def _attempt(attempt: FailedAttempt) -> dict[str, Any]:
+    return {
+        "number": _number(attempt.number, _MAX_INTEGER),
+        "failed_at_ms": _number(attempt.failed_at_ms, _MAX_MILLISECONDS),
+        "outcome": _text(attempt.outcome, 16),
+        "fault": _text(attempt.fault, MAX_ATTEMPT_CHARACTERS),
+        "message": _text(attempt.message, MAX_ATTEMPT_CHARACTERS),
     }
 
 

@@ -117,11 +117,14 @@ class DeadLetter(models.Model):
 
 
 class DeadLetterBody(models.Model):
-    """The rest of a letter: what the message held, and where in the code it failed. Headers' values are base64."""
+    """The rest of a letter: what the message held, where in the code it failed, and what its attempts ended with.
+    Headers' values are base64."""
 
     letter = models.OneToOneField(DeadLetter, primary_key=True, on_delete=models.CASCADE, related_name="body")
     headers = models.JSONField(default=dict)
     stack_trace = models.TextField(blank=True, default="")
+    # Each as `FailedAttempt` has it, oldest first; null where the letter does not tell.
+    failures = models.JSONField(null=True)
     payload = models.BinaryField()
 
     class Meta:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final, NoReturn
 from uuid import UUID
 
+from queueapi.selectors.payload_values import as_written, decode_payload
 from queuecore.errors import UndecodableMessage
 from queuecore.messages import EXPIRE_TS, REQUEST_ID, TENANT_ID, TIMESTAMP, Record, decode_millis, text_header
 from queuecore.messagetypes import MessageForm
@@ -23,7 +24,6 @@ _HEADER_BYTES: Final = 1024
 _MOST_HEADERS: Final = 100
 # JSON may be far longer than what it is decoded from: names are not in a payload.
 _JSON_TIMES: Final = 4
-_DEEPEST: Final = 64
 
 
 class PayloadForm(StrEnum):
@@ -123,14 +123,11 @@ class MessageShaper:
         return _SHOWN[form](data, self._most_bytes)
 
     def _as_protobuf(self, message_form: MessageForm, data: bytes) -> _Payload:
-        if len(data) > self._most_bytes:
-            raise UndecodableMessage(f"the payload has {len(data)} bytes; up to {self._most_bytes} are decoded here")
-        value = message_form.to_json(data)
-        text = _written(value)
+        decoded = decode_payload(message_form, data, self._most_bytes)
         most = self._most_bytes * _JSON_TIMES
-        if len(text) > most:
-            return _Payload(PayloadForm.PROTOBUF, text[:most], truncated=True, type=message_form.name)
-        return _Payload(PayloadForm.PROTOBUF, value, type=message_form.name)
+        if len(decoded.text) > most:
+            return _Payload(PayloadForm.PROTOBUF, decoded.text[:most], truncated=True, type=message_form.name)
+        return _Payload(PayloadForm.PROTOBUF, decoded.value, type=message_form.name)
 
 
 def show_headers(headers: Mapping[str, bytes]) -> tuple[ShownHeader, ...]:
@@ -185,7 +182,7 @@ def _as_json(data: bytes, most: int) -> _Payload:
         value = json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UndecodableMessage(f"the payload is no JSON: {str(error)[:100]}") from error
-    _written(value)
+    as_written(value)
     return _Payload(PayloadForm.JSON, value)
 
 
@@ -202,23 +199,6 @@ def _as_hex(data: bytes, most: int) -> _Payload:
 
 def _as_base64(data: bytes, most: int) -> _Payload:
     return _Payload(PayloadForm.BASE64, base64.b64encode(data[:most]).decode(), truncated=len(data) > most)
-
-
-def _written(value: object) -> str:
-    """UndecodableMessage for what could be read and cannot be written: too deep, or half of a character."""
-    waiting = [(value, 0)]
-    while waiting:
-        one, depth = waiting.pop()
-        if depth > _DEEPEST:
-            raise UndecodableMessage(f"the payload is nested more than {_DEEPEST} deep")
-        parts = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
-        waiting += [(part, depth + 1) for part in parts]
-    text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UndecodableMessage("the payload has half of a surrogate pair") from None
-    return text
 
 
 def _refuse_constant(text: str) -> NoReturn:

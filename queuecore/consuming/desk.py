@@ -71,6 +71,7 @@ class Desk:
             stage=stage,
             attempts=work.deliveries,
             first_failed_at_ms=work.trouble.first_failed_at_ms,
+            failures=work.trouble.attempts,
             epoch=part.epoch,
         )
         work.outgoing = (letter,)

@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from queuecore.deadletter.attempts import FailedAttempt
 from queuecore.messages import Record
 
 if TYPE_CHECKING:
@@ -32,17 +33,19 @@ class Trouble:
     failures            how often a handler failed or timed out
     due_at              not handed over before this time, in seconds of the monotonic clock
     first_failed_at_ms  wall-clock time of the first failure; 0: none yet
+    attempts            those that failed, as its letter would tell them
     error               why the last attempt failed
     reason              why the message was given up; empty: it was not
     is_unsettled        finished, and what it has to store is not known to be stored
     """
 
-    __slots__ = ("due_at", "error", "failures", "first_failed_at_ms", "is_unsettled", "reason")
+    __slots__ = ("attempts", "due_at", "error", "failures", "first_failed_at_ms", "is_unsettled", "reason")
 
     def __init__(self) -> None:
         self.failures = 0
         self.due_at = 0.0
         self.first_failed_at_ms = 0
+        self.attempts: list[FailedAttempt] = []
         self.error: BaseException | None = None
         self.reason = ""
         self.is_unsettled = False

@@ -4,8 +4,9 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
+from queuecore.deadletter.attempts import MAX_ATTEMPT_CHARACTERS, FailedAttempt, read_attempts, write_attempts
 from queuecore.deadletter.fingerprint import causes_of, class_name, fingerprint, place_of
 from queuecore.deadletter.foreign import Origin, family_of
 from queuecore.messages import REPLAY_COUNT, Headers, QueueMessage, Record, number_header, text_header
@@ -47,6 +48,7 @@ class FailureStory:
     replay_count          how often it had been replayed before
     epoch                 of the assignment of its partition under which it was tried; None: it had none
     fingerprint           the same for failures that likely have one cause
+    failures              what its attempts ended with, those that are told; the last is what this is the letter of
     origin                who wrote the letter; not in the headers, but seen by them
     """
 
@@ -70,10 +72,12 @@ class FailureStory:
     stage: str = Stage.HANDLE
     replay_count: int = 0
     epoch: int | None = None
+    failures: tuple[FailedAttempt, ...] = ()
     origin: Origin = Origin.SWITCHYARD
 
     def headers(self) -> dict[str, bytes]:
         told = {header: getattr(self, name) for name, header in _HEADERS.items()}
+        told[_HEADERS["failures"]] = write_attempts(self.failures) or None
         return {header: _encode(str(value)) for header, value in told.items() if value is not None}
 
 
@@ -82,8 +86,9 @@ FINGERPRINT: Final = _HEADERS["fingerprint"]
 _NUMBERS: Final = frozenset(name for name, kind in FailureStory.__annotations__.items() if kind is int)
 # Numbers whose absence means something.
 _OPTIONAL: Final = frozenset({"epoch"})
-_UNTOLD: Final[Mapping[str, str | int | None]] = {
-    name: None if name in _OPTIONAL else 0 if name in _NUMBERS else "" for name in _HEADERS
+_UNTOLD: Final[Mapping[str, Any]] = {
+    **{name: None if name in _OPTIONAL else 0 if name in _NUMBERS else "" for name in _HEADERS},
+    "failures": (),
 }
 
 
@@ -91,7 +96,8 @@ def read_story(headers: Headers) -> FailureStory:
     """The story in a letter's headers, ours or those of others; what is missing reads as empty or 0, so that any letter
     can be shown."""
     if _is_ours(headers):
-        return _story({name: _read(headers, name) for name in _HEADERS})
+        told: dict[str, Any] = {name: _read(headers, name) for name in _HEADERS}
+        return _story({**told, "failures": read_attempts(told["failures"])})
     if (family := family_of(headers)) is None:
         return _story({}, Origin.UNKNOWN)
     told = family.read(headers)
@@ -135,6 +141,14 @@ def describe_exception(error: BaseException) -> DescribedException:
     }
 
 
+def describe_attempt(number: int, failed_at_ms: int, outcome: str, error: BaseException | None) -> FailedAttempt:
+    """What a letter tells of one of several attempts."""
+    fault, message = ("", "") if error is None else (class_name(error), _message_of(error))
+    return FailedAttempt(
+        number, failed_at_ms, outcome, fault[:MAX_ATTEMPT_CHARACTERS], message[:MAX_ATTEMPT_CHARACTERS]
+    )
+
+
 def _is_ours(headers: Headers) -> bool:
     return any(name.startswith(PREFIX) for name in headers)
 
@@ -147,8 +161,8 @@ def _read(headers: Headers, name: str) -> str | int | None:
     return text_header(headers, _HEADERS[name]) or ""
 
 
-def _story(told: Mapping[str, str | int | None], origin: Origin = Origin.SWITCHYARD) -> FailureStory:
-    return FailureStory(**{**_UNTOLD, **told}, origin=origin)  # type: ignore[arg-type]
+def _story(told: Mapping[str, Any], origin: Origin = Origin.SWITCHYARD) -> FailureStory:
+    return FailureStory(**{**_UNTOLD, **told}, origin=origin)
 
 
 def _without(headers: Headers, *prefixes: str) -> dict[str, bytes]:

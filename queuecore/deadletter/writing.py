@@ -1,9 +1,11 @@
 """Letters made of messages that are given up."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from queuecore.clock import SYSTEM_CLOCK, Clock
+from queuecore.deadletter.attempts import FailedAttempt
 from queuecore.deadletter.envelope import FailureStory, Stage, describe_exception, replay_count_of, to_letter
 from queuecore.deadletter.policy import DeadLetterPolicy
 from queuecore.messages import TENANT_ID, Record, text_header
@@ -54,10 +56,12 @@ class LetterWriter:
         stage: Stage = Stage.HANDLE,
         attempts: int,
         first_failed_at_ms: int = 0,
+        failures: Sequence[FailedAttempt] = (),
         epoch: int | None = None,
     ) -> Addressed:
         """The letter for a record of this partition, addressed and not yet sent. Without the time of an earlier
-        failure, this is the first. `epoch` is that of the partition's assignment, where it has one."""
+        failure, this is the first; `failures` are all of them. `epoch` is that of the partition's assignment, where it
+        has one."""
         now_ms = self._clock.now_ms()
         story = FailureStory(
             topic=record.topic,
@@ -76,6 +80,7 @@ class LetterWriter:
             stage=stage,
             replay_count=replay_count_of(record.headers),
             epoch=epoch,
+            failures=tuple(failures),
             **describe_exception(error),
         )
         return Addressed(letter_target(info, self._policy), to_letter(record, story))

@@ -31,6 +31,11 @@ from queuecore.messagetypes.limits import check_limits, check_size
 # A payload of some bytes can describe values of far more: sixteen thousand empty messages are 32 KiB.
 MAX_DECODED_BYTES: Final = 256 * 1024
 _DEEPEST_JSON: Final = 100
+# Of values that it never thought of, the library does not say that they are wrong: it stumbles over them.
+_FAILURES: Final = (
+    DecodeError, EncodeError, json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError,
+    SystemError, TypeError, ValueError,
+)  # fmt: skip
 
 _WELL_KNOWN: Final = {
     module.DESCRIPTOR.name: module.DESCRIPTOR
@@ -64,9 +69,19 @@ class MessageForm:
             found: dict[str, Any] = json_format.MessageToDict(
                 self._type.FromString(data), preserving_proto_field_name=True, descriptor_pool=self._pool
             )
-        except (DecodeError, json_format.Error, TypeError, ValueError, RecursionError) as error:
-            raise UndecodableMessage(f"the payload is not a {self.name}: {error}", type=self.name) from error
+        except _FAILURES as error:
+            raise UndecodableMessage(
+                f"the payload is not a {self.name}: {_shortened(error)}", type=self.name
+            ) from error
         return found
+
+    def unnamed_bytes(self, data: bytes) -> int:
+        """How much of a payload that `to_json` takes are fields that the description does not name, such as a newer
+        version's: JSON has none of them."""
+        message = self._type.FromString(data)
+        size = message.ByteSize()
+        message.DiscardUnknownFields()
+        return int(size - message.ByteSize())
 
     def from_json(self, value: object) -> bytes:
         """The payload with these values. InvalidMessage names the field that cannot be."""
@@ -77,7 +92,7 @@ class MessageForm:
                 value, self._type(), descriptor_pool=self._pool, max_recursion_depth=_DEEPEST_JSON
             )
             return message.SerializeToString(deterministic=True)
-        except (EncodeError, json_format.Error, TypeError, ValueError, RecursionError) as error:
+        except _FAILURES as error:
             raise InvalidMessage(f"this is no {self.name}: {_shortened(error)}", type=self.name) from error
 
 

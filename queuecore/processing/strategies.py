@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import Final
 
 from queuecore.consuming.work import Outcome, Work
+from queuecore.deadletter.attempts import note_attempt
+from queuecore.deadletter.envelope import describe_attempt
 from queuecore.errors import ConfigurationError, GivenUp, UndecodableMessage
 
 
@@ -123,6 +125,8 @@ class ProcessingStrategy:
             trouble = work.trouble
             trouble.failures += 1
             trouble.first_failed_at_ms = trouble.first_failed_at_ms or now_ms
+            outcome = work.outcome.name.lower()
+            note_attempt(trouble.attempts, describe_attempt(work.deliveries, now_ms, outcome, trouble.error))
             if retried and not (too_many and trouble.failures == 1):
                 trouble.due_at = now_s + self.pause_after_ms(trouble.failures) / 1000
                 verdict.again.append(work)

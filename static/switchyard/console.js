@@ -26,12 +26,15 @@ function setUpTheme() {
 
 // --- Shortcuts --------------------------------------------------------------------------------
 
+const KEYS = "switchyard-keys";
+
 let wentAt = -Infinity; // when `g` was pressed; the next key says where to
 
 const isTyping = (target) => target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]");
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || find("dialog[open]")) return;
+  if (localStorage.getItem(KEYS) === "off") return;
   if (event.timeStamp - wentAt < 1500) {
     wentAt = -Infinity;
     const link = findAll("[data-go]").find((each) => each.dataset.go === event.key);
@@ -54,6 +57,10 @@ function setUpShortcuts() {
   if (!button) return;
   button.hidden = false;
   button.addEventListener("click", () => find("#shortcuts").showModal());
+  // Whoever speaks to the computer types letters without meaning any key.
+  const areOn = find("#keys-on");
+  areOn.checked = localStorage.getItem(KEYS) !== "off";
+  areOn.addEventListener("change", () => localStorage.setItem(KEYS, areOn.checked ? "on" : "off"));
 }
 
 // --- Search over everything: found while typing, chosen by arrow keys -----------------------------
@@ -142,6 +149,19 @@ function setUpSelection(form) {
   show();
 }
 
+// --- Options of what can be chosen: those of what is not are not sent -------------------------------
+// Of very many things they would be more than a web server takes.
+
+function showOptions() {
+  for (const options of findAll("[data-while]")) options.disabled = !find(options.dataset.while).checked;
+}
+
+function setUpOptions() {
+  showOptions();
+  document.addEventListener("change", showOptions);
+  addEventListener("pageshow", showOptions); // what was typed may be there again by now
+}
+
 // --- Copying: what is shown once ------------------------------------------------------------------
 
 function setUpCopying(button) {
@@ -160,19 +180,25 @@ function setUpCopying(button) {
 
 // --- What was typed outlives the session -----------------------------------------------------------
 // Whoever fills in a form and finds the session over signs in, comes back, and finds it as it was. It is kept in this tab
-// until the next page, for the same person alone, and without what is secret.
+// until the next page, for the same person alone, and without what is secret. Who had signed in again in another tab is
+// led back by the page that refuses the form, to `#typed`.
 
 const TYPED = "switchyard-typed";
 const whoIsHere = () => find(".who span")?.textContent ?? "";
+const whereTo = (form) => new URL(form.getAttribute("action") ?? "", location).pathname;
 const formsHere = () => findAll("form[method=post]:not(.who)");
 const isKept = (field) => field.name && field.name !== "csrfmiddlewaretoken" && !["password", "file", "submit"].includes(field.type);
+
+const isChanged = (field) => ["checkbox", "radio"].includes(field.type) ? field.checked !== field.defaultChecked
+  : field.options ? [...field.options].some((each) => each.selected !== each.defaultSelected) : field.value !== field.defaultValue;
+const isTypedIn = (form) => [...form.elements].some((field) => isKept(field) && field.type !== "hidden" && isChanged(field));
 
 let edited = null; // the form that was last typed in
 
 function keepTyped(form) {
   if (!formsHere().includes(form)) return;
   const fields = [...form.elements].filter(isKept).map((field) => [field.name, field.value, Boolean(field.checked)]);
-  const typed = { page: location.pathname, who: whoIsHere(), form: formsHere().indexOf(form), action: form.action, fields };
+  const typed = { page: location.pathname, who: whoIsHere(), form: formsHere().indexOf(form), action: whereTo(form), fields };
   try { sessionStorage.setItem(TYPED, JSON.stringify(typed)); }
   catch { sessionStorage.removeItem(TYPED); } // more than a tab may keep
 }
@@ -188,10 +214,11 @@ function restoreTyped() {
   const typed = JSON.parse(sessionStorage.getItem(TYPED) ?? "null");
   sessionStorage.removeItem(TYPED);
   const cameFrom = document.referrer && new URL(document.referrer);
-  if (!typed || !cameFrom || cameFrom.origin !== location.origin || !cameFrom.pathname.endsWith("/login/")) return;
+  const hasSignedIn = cameFrom && cameFrom.origin === location.origin && cameFrom.pathname.endsWith("/login/");
+  if (!typed || !(hasSignedIn || location.hash === "#typed")) return;
   // A form that was refused is shown where it was sent to: whoever comes back gets the page above, which has it as well.
   if (!typed.page.startsWith(location.pathname) || typed.who !== whoIsHere()) return;
-  const form = [formsHere()[typed.form], ...formsHere()].find((each) => each?.action === typed.action);
+  const form = [formsHere()[typed.form], ...formsHere()].find((each) => each && whereTo(each) === typed.action);
   if (!form) return;
   typed.fields.forEach((field) => restoreField(form, ...field));
   form.dispatchEvent(new Event("change"));
@@ -203,10 +230,34 @@ function setUpTyped() {
   restoreTyped();
   document.addEventListener("submit", (event) => keepTyped(event.target));
   document.addEventListener("input", (event) => { edited = event.target.form; });
-  // A part of the page that finds the session over takes the whole page along.
+  // A part of the page that finds the session over takes the whole page along; one that finds the page to be of something
+  // that has changed does so where nobody has typed anything.
   document.addEventListener("htmx:beforeOnLoad", (event) => {
     if (event.detail.xhr.getResponseHeader("HX-Redirect")) keepTyped(edited);
+    if (event.detail.xhr.getResponseHeader("HX-Refresh") && formsHere().some(isTypedIn)) {
+      event.preventDefault();
+      find("#moved").hidden = false;
+    }
   });
+}
+
+// --- Sent once ------------------------------------------------------------------------------------
+// Whoever presses twice means it once: two messages would be published, and of two tokens one is never seen.
+
+const SENT_TWICE_MS = 10_000; // after that an answer is not to be hoped for
+
+let sentAt = new WeakMap();
+
+function onSubmit(event) {
+  const form = event.target;
+  if (form.method !== "post" || form.matches("[hx-post]")) return;
+  if (event.timeStamp - (sentAt.get(form) ?? -Infinity) < SENT_TWICE_MS) event.preventDefault();
+  else sentAt.set(form, event.timeStamp);
+}
+
+function setUpSending() {
+  document.addEventListener("submit", onSubmit);
+  addEventListener("pageshow", () => { sentAt = new WeakMap(); }); // back at a page that had been sent
 }
 
 // --- A time, chosen on a chart --------------------------------------------------------------------
@@ -380,10 +431,15 @@ function setUpHand() {
 // They are replaced every few seconds. Nobody looking at them should notice anything but new figures: what was
 // scrolled, opened or focused stays so, what is being selected stays selected, and a hidden tab asks for nothing.
 
-let answeredAt = Date.now();
-let announced = "";
+const RETRY_MS = 5_000;
+const NO_ANSWER = "This page can't reach the server, and keeps trying.";
+const FAILED = "The server could not renew this page, and is asked again.";
+const REFUSED = { 403: "You may not see this any more.", 404: "What this page shows is gone, or not for you to see." };
 
-const isLive = (event) => event.target.matches("[data-live]");
+let answeredAt = Date.now();
+let announced = null; // what was said of each, without its figures
+
+const isLive = (part) => part.matches("[data-live]");
 
 // Text, rows, or what is being typed: whoever is about to do something with it keeps it.
 function isSelectingIn(part) {
@@ -406,29 +462,46 @@ const restoreScrolled = (part) => {
   });
 };
 
-// By what it is: its place may be another's now. What has an id, htmx has focused already.
+// By what it is, and which of those that are alike: its place may be another's now. What has an id, htmx has focused already.
+const FOCUSABLE = `${PRESSABLE}, [tabindex]`;
+const alike = (part, what) => findAll(FOCUSABLE, part).filter((each) => whatItIs(each) === what);
 let focused = null;
-const keepFocus = (part) => { focused = part.contains(document.activeElement) ? whatItIs(document.activeElement) : null; };
+const keepFocus = (part) => {
+  const at = document.activeElement;
+  focused = part.contains(at) ? { what: whatItIs(at), number: alike(part, whatItIs(at)).indexOf(at) } : null;
+};
 const restoreFocus = (part) => {
   if (focused === null || document.activeElement !== document.body) return;
-  findAll(PRESSABLE, part).find((each) => whatItIs(each) === focused)?.focus({ preventScroll: true });
+  const found = alike(part, focused.what);
+  (found[focused.number] ?? found[0])?.focus({ preventScroll: true });
 };
 
 const refreshAll = () => findAll("[data-live][hx-trigger]").forEach((part) => htmx.trigger(part, "wake"));
 
-// Screen readers hear about a change once, and nothing while all stays as it is.
+// Screen readers hear once of what is new, and nothing of figures that change.
 function announce() {
-  const text = findAll("[data-announce]").map((each) => each.textContent.replace(/\s+/g, " ").trim()).join(" ");
-  const unaged = text.replace(/\d+ (s|min|h|d)( ago)?|\d\d:\d\d:\d\d/g, "");
-  if (announced && unaged !== announced) find("#announcer").textContent = text;
-  announced = unaged;
+  const lines = findAll("[data-announce]").flatMap((each) => each.matches(":has(li)") ? findAll("li", each) : [each]);
+  const texts = lines.map((each) => each.textContent.replace(/\s+/g, " ").trim());
+  const unfigured = texts.map((text) => text.replace(/[\d.,:]+( ?(ms|s|min|h|d)\b)*( ago)?/g, ""));
+  const news = announced && texts.filter((_, index) => !announced.has(unfigured[index]));
+  if (news?.length) find("#announcer").textContent = news.join(" ");
+  announced = new Set(unfigured);
 }
 
-function showConnection(isLost) {
+function showConnection() {
+  answeredAt = Date.now();
+  find("#offline").hidden = true;
+}
+
+function showFailure(event) {
+  const { status } = event.detail.xhr;
   const banner = find("#offline");
-  if (isLost) find("[data-since]", banner).textContent = ageText(Math.floor((Date.now() - answeredAt) / 1000));
-  else answeredAt = Date.now();
-  banner.hidden = !isLost;
+  const told = find("[role=alert]", banner);
+  const text = REFUSED[status] ?? (status ? FAILED : NO_ANSWER);
+  if (told.textContent !== text) told.textContent = text; // it is read aloud
+  find("[data-since]", banner).textContent = ageText(Math.floor((Date.now() - answeredAt) / 1000));
+  banner.hidden = false;
+  if (!REFUSED[status] && isToCome(event.target)) setTimeout(() => htmx.trigger(event.target, "again"), RETRY_MS);
 }
 
 function onAnswer(event) {
@@ -436,7 +509,8 @@ function onAnswer(event) {
   const isAskedFor = event.detail.requestConfig.triggeringEvent?.isTrusted; // somebody pressed something, and waits for it
   keepScrolled(part);
   keepFocus(part);
-  if (!event.detail.shouldSwap || isAskedFor || !mustWait(part, event.detail.serverResponse)) return;
+  if (!event.detail.shouldSwap || isAskedFor) return;
+  if (!isSelectingIn(part) && !mustWait(part, event.detail.serverResponse)) return;
   event.detail.shouldSwap = false;
   find("#offline").hidden = true;
 }
@@ -448,15 +522,17 @@ function onNewContents(event) {
   findAll("[data-selection]", part).forEach(setUpSelection);
   countAges();
   announce();
-  showConnection(false);
+  showConnection();
 }
 
 function setUpLive() {
-  const on = (name, act) => document.addEventListener(name, (event) => { if (isLive(event)) act(event); });
-  on("htmx:beforeRequest", (event) => { if (document.hidden || isSelectingIn(event.target)) event.preventDefault(); });
+  const on = (name, act, isMeant = isLive) => document.addEventListener(name, (event) => { if (isMeant(event.target)) act(event); });
+  // What has never come is asked for in a hidden tab as well: a page that is opened there is whole.
+  const mayWait = (part) => (document.hidden && !isToCome(part)) || isSelectingIn(part);
+  on("htmx:beforeRequest", (event) => { if (mayWait(event.target)) event.preventDefault(); });
   on("htmx:beforeSwap", onAnswer);
   on("htmx:afterSwap", onNewContents);
-  for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) on(failure, () => showConnection(true));
+  for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) on(failure, showFailure, (part) => isLive(part) || isToCome(part));
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refreshAll(); });
   announce();
 }
@@ -469,7 +545,9 @@ setUpHand();
 setUpLive();
 findAll("[data-selection]").forEach(setUpSelection);
 findAll("[data-copy]").forEach(setUpCopying);
+setUpOptions();
 setUpTyped();
+setUpSending();
 setUpChoosing();
 setUpCrumbs();
 countAges();

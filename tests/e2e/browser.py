@@ -1,6 +1,7 @@
 """Debian's Chromium, and the way in."""
 
 import shutil
+from collections.abc import Callable
 from typing import NamedTuple
 
 from playwright.sync_api import Page
@@ -16,6 +17,20 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+_COUNT = "addEventListener('click', () => { sessionStorage.clicks = 1 + Number(sessionStorage.clicks ?? 0) }, true)"
+
+
+class Person(NamedTuple):
+    """Somebody who has an account, and a page of theirs."""
+
+    name: str
+    page: Page
+
+
+# Makes somebody new of a role.
+People = Callable[[str], Person]
 
 
 class Tenants(NamedTuple):
@@ -36,3 +51,13 @@ def sign_in(page: Page, password: str, name: str = "admin") -> None:
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url("/")
+
+
+def count_clicks(page: Page) -> None:
+    """From the next page on."""
+    page.add_init_script(_COUNT)
+
+
+def clicks_on(page: Page) -> int:
+    """How many were counted, whatever pages they led through."""
+    return int(page.evaluate("sessionStorage.clicks ?? 0"))

@@ -2,12 +2,13 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.e2e.browser import ARGUMENTS, Tenants, browser_path, sign_in
+from tests.e2e.browser import ARGUMENTS, People, Person, Tenants, browser_path, sign_in
 from tests.services import require_or_skip
 from tests.system import RunningSystem
 
@@ -42,18 +43,38 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(browser: Browser, demo: RunningSystem) -> Iterator[Page]:
-    """A page signed in as the administrator. Whatever the browser's console complains about fails the test."""
-    context = browser.new_context(base_url=demo.url)
+@contextmanager
+def signed_in(browser: Browser, system: RunningSystem, password: str, name: str = "admin") -> Iterator[Page]:
+    """A page signed in so. Whatever the browser's console complains about fails the test."""
+    context = browser.new_context(base_url=system.url)
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    sign_in(page, demo.password)
+    sign_in(page, password, name)
     yield page
     context.close()
     assert not complaints
+
+
+@pytest.fixture
+def page(browser: Browser, demo: RunningSystem) -> Iterator[Page]:
+    """A page of the administrator."""
+    with signed_in(browser, demo, demo.password) as page:
+        yield page
+
+
+@pytest.fixture
+def people(browser: Browser, demo: RunningSystem) -> Iterator[People]:
+    """As `page`, of somebody new of a role, as often as it is called."""
+    with ExitStack() as pages:
+
+        def arrive(role: str) -> Person:
+            name = f"{role}-{uuid4().hex[:8]}"
+            demo.request("POST", "users", {"name": name, "password": PASSWORD, "role": role})
+            return Person(name, pages.enter_context(signed_in(browser, demo, PASSWORD, name)))
+
+        yield arrive
 
 
 @pytest.fixture
@@ -63,12 +84,5 @@ def tenants(browser: Browser, demo: RunningSystem) -> Iterator[Tenants]:
     tenant = demo.request("POST", "tenants", {"name": name})["id"]
     user = {"name": f"gus-{uuid4().hex[:8]}", "password": PASSWORD, "role": "tenant_admin", "tenant": tenant}
     demo.request("POST", "users", user)
-    context = browser.new_context(base_url=demo.url)
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    sign_in(page, PASSWORD, user["name"])
-    yield Tenants(name, tenant, page)
-    context.close()
-    assert not complaints
+    with signed_in(browser, demo, PASSWORD, user["name"]) as page:
+        yield Tenants(name, tenant, page)

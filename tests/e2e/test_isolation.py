@@ -5,7 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import Tenants
+from tests.e2e.browser import Tenants, clicks_on, count_clicks
+from tests.system import RunningSystem
 
 SECONDS = 1000
 PATIENCE_MS = 30 * SECONDS
@@ -34,11 +35,12 @@ def test_a_tenant_asks_an_administrator_approves_and_both_see_it_active(page: Pa
     own.get_by_label("Reason").fill("bursts at night")
     own.get_by_role("button", name="Ask for it").click()
     expect(own.get_by_test_id("request-state")).to_have_text("Requested")
-    # Two clicks.
+    count_clicks(page)
     page.goto("/")
     page.get_by_role("listitem").filter(has_text=tenants.name).get_by_role("link", name="Decide on it").click()
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Approved: it is carried out now")).to_be_visible()
+    assert clicks_on(page) == 2
     # Both pages follow it by themselves.
     for each in (own, page):
         expect(each.get_by_test_id("request-state")).to_have_text("Active", timeout=CARRIED_OUT_MS)
@@ -53,6 +55,30 @@ def test_the_picture_follows_the_strategy_that_is_asked_for(tenants: Tenants) ->
     expect(main.get_by_role("figure")).to_contain_text("BURST and")
     main.get_by_label("Submit strategy").select_option("BATCH")
     expect(main.get_by_role("figure")).to_contain_text("BATCH and", timeout=PATIENCE_MS)
+
+
+def test_what_was_asked_for_stays_where_it_is_refused(demo: RunningSystem, tenants: Tenants) -> None:
+    page = tenants.page
+    page.goto(f"/tenants/{tenants.id}/isolate/")
+    chosen = page.get_by_role("checkbox", name=re.compile("^Main"))
+    partitions = page.locator("[data-queue=Main]").get_by_label("Partitions", exact=True)
+    preview, ask = page.locator("#preview"), page.get_by_role("button", name="Ask for it")
+    chosen.check()
+    partitions.fill("0")
+    expect(preview).to_contain_text("Mend what is marked")
+    page.get_by_label("Reason").fill("bursts at night")
+    ask.click()
+    expect(page.locator("[data-queue=Main] .error")).to_be_visible()
+    expect(chosen).to_be_checked()
+    expect(partitions).to_have_value("0")
+    expect(page.get_by_label("Reason")).to_have_value("bursts at night")
+    assert not demo.get_all(f"isolation-requests?tenant={tenants.id}")
+    partitions.fill("2")
+    expect(preview).to_contain_text(f"isolated.{tenants.id}.1")
+    ask.click()
+    expect(page.get_by_test_id("request-state")).to_have_text("Requested")
+    page.get_by_role("button", name="Withdraw").click()
+    expect(page.get_by_text("Withdrawn: nothing was changed, and it can be asked for anew.")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

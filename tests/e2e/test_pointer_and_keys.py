@@ -182,6 +182,40 @@ def test_the_keys_are_listed(page: Page) -> None:
     expect(link).to_be_focused()
 
 
+def test_keys_can_be_switched_off(page: Page) -> None:
+    page.goto("/queues/")
+    page.get_by_role("button", name="Shortcuts").click()
+    page.get_by_label("These keys are on").uncheck()
+    page.reload()
+    page.keyboard.press("/")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Shortcuts").click()
+    page.get_by_label("These keys are on").check()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    expect(page.get_by_role("dialog", name="Search")).to_be_visible()
+
+
+def test_who_listens_hears_of_what_is_new_and_of_no_figure(page: Page) -> None:
+    page.goto("/queues/")
+    announcer = page.locator("#announcer")
+    # Two problems, as the overview tells them.
+    page.evaluate("""() => {
+        const problems = Object.assign(document.createElement("ul"), {id: "problems"})
+        problems.dataset.announce = ""
+        problems.innerHTML = "<li>Core: 1,204 waiting, 3 min behind</li><li>61 letters wait</li>"
+        document.querySelector("main").append(problems)
+        announce()
+    }""")
+    expect(announcer).to_have_text("Core: 1,204 waiting, 3 min behind 61 letters wait")
+    page.evaluate("() => { find('#announcer').textContent = '' }")
+    page.evaluate("() => { find('#problems li').textContent = 'Core: 996 waiting, 58 s behind'; announce() }")
+    expect(announcer).to_have_text("")
+    page.evaluate("() => { find('#problems li').textContent = 'Core: nobody consumes it'; announce() }")
+    expect(announcer).to_have_text("Core: nobody consumes it")
+
+
 def test_a_theme_is_chosen_and_kept(page: Page) -> None:
     page.goto("/queues/")
     frame, button = page.locator("html"), page.get_by_role("button", name=re.compile("^Theme"))

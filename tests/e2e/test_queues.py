@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from queuecore.testing.waiting import wait_until
+from tests.e2e.failing import make_queue
 from tests.system import RunningSystem
 
 SECONDS = 1000
@@ -52,6 +54,44 @@ def test_from_the_overview_one_click_leads_to_why_a_queue_lags(paused_core: Page
     expect(page.get_by_text("the browser test looks at it").first).to_be_visible()
 
 
+def test_several_queues_are_paused_and_resumed_after_their_plan(demo: RunningSystem, page: Page) -> None:
+    mark = f"Several-{uuid4().hex[:8]}"
+    queues = [make_queue(demo, f"{mark}-{letter}", handler="log") for letter in "abc"]
+    demo.request("POST", f"queues/{queues[2]}/pause", {"reason": "before"})
+    page.goto(f"/queues/?q={mark}")
+    every = page.get_by_role("checkbox", name="Select all on this page")
+    every.check()
+    page.get_by_role("button", name="Pause selected…").click()
+    plan = page.get_by_role("table", name="Queues that would be paused")
+    expect(plan.locator("tbody tr")).to_contain_text([f"{mark}-a", f"{mark}-b"])
+    expect(plan.locator("tbody td:last-child")).to_have_text(["Paused", "Paused"])
+    expect(page.get_by_text(re.compile(f"Left out, as paused already: {mark}-c"))).to_be_visible()
+    page.get_by_label("Reason").fill("a flood")
+    page.get_by_role("button", name="Pause 2 queues").click()
+    expect(page.get_by_text("Paused: 2 queues.")).to_be_visible()
+    # The list is filtered as before.
+    rows = page.get_by_role("row", name=re.compile(f"{mark}-[abc].* Paused"))
+    expect(rows).to_have_count(3)
+    every.check()
+    page.get_by_role("button", name="Resume selected…").click()
+    expect(page.get_by_text(re.compile("^Everything paused by admin .*: a flood$"))).to_have_count(2)
+    page.get_by_role("button", name="Resume 3 queues").click()
+    expect(page.get_by_text("Resumed: 3 queues.")).to_be_visible()
+    expect(rows).to_have_count(0)
+
+
+def test_enter_shows_the_plan_of_what_was_typed_and_does_nothing(page: Page, demo: RunningSystem) -> None:
+    page.goto("/queues/")
+    page.get_by_role("link", name="Core", exact=True).click()
+    page.get_by_role("link", name="Resize…").click()
+    for number in ("24", "48"):
+        page.get_by_label("Partitions").fill(number)
+        page.get_by_label("Partitions").press("Enter")
+        expect(page.get_by_text("Topics to be made")).to_be_visible()
+        expect(page.get_by_label("Partitions")).to_have_value(number)
+        expect(page).to_have_url(re.compile("/resize/$"))
+
+
 def test_charts_come_after_the_page_and_the_time_is_chosen(page: Page, demo: RunningSystem) -> None:
     page.goto("/queues/")
     page.get_by_role("link", name="Core", exact=True).click()
@@ -64,6 +104,11 @@ def test_charts_come_after_the_page_and_the_time_is_chosen(page: Page, demo: Run
     expect(page.get_by_role("table", name="Lag in messages")).to_be_visible()
     page.reload()
     expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")
+    page.get_by_role("link", name="24 h").click()
+    expect(page.get_by_role("link", name="24 h")).to_have_attribute("aria-current", "true")
+    page.go_back()
+    expect(page.get_by_role("link", name="6 h")).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("navigation", name="Main")).to_be_visible()
 
 
 def shown_time(page: Page, name: str) -> datetime:
@@ -123,7 +168,8 @@ def test_messages_are_found_and_groups_are_not_set_under_their_readers(page: Pag
 
 def test_a_phone_shows_all_columns_and_of_which_queue_they_are(page: Page) -> None:
     page.set_viewport_size({"width": 375, "height": 800})
-    page.goto("/queues/")
+    # Near the top, however many queues other tests have made.
+    page.goto("/queues/?q=tb_core")
     last = page.get_by_role("columnheader", name="As of")
     expect(last).not_to_be_in_viewport()
     last.scroll_into_view_if_needed()

@@ -103,6 +103,17 @@ def test_an_alert_says_whose_queue_it_is(queue, rule) -> None:
     assert alert.subject_name == "Main of Acme"
 
 
+def test_what_is_well_again_is_not_called_too_much(queue, rule) -> None:
+    change_rule(ADA, rule, resolve_for_s=60)
+    evaluated(queue, 150)
+    ending = evaluated(queue, 10, at(0.5))
+    assert ending.state == "firing"
+    told = "10 messages wait in queue Main by now; more than 100 messages was too much"
+    assert ending.reason == f"{told}, and it ends once that lasts"
+    over = evaluated(queue, 10, at(2))
+    assert (over.state, over.reason) == ("resolved", told)
+
+
 def test_where_nothing_may_wait_any_is_too_much(queue, rule) -> None:
     change_rule(ADA, rule, threshold=0, resolve_at=None)
     assert evaluated(queue, 1).reason == "1 message waits in queue Main; any is too much"
@@ -488,7 +499,7 @@ def test_every_alert_links_to_a_page_that_shows_its_figure(client: Client, queue
 def _read_with_its_parts(client: Client, link: str) -> str:
     """What is read on a page, and told by its drawings; with what is loaded into it."""
     page = _page(client, link)
-    parts = (_page(client, unescape(part)) for part in re.findall(r'hx-get="([^"]+)" hx-trigger="load"', page))
+    parts = (_page(client, unescape(part)) for part in re.findall(r'hx-get="([^"]+)" hx-trigger="load[^"]*"', page))
     whole = " ".join((page, *parts))
     told = " ".join(re.findall(r'aria-label="([^"]+)"', whole))
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", whole) + told)

@@ -312,7 +312,9 @@ def test_what_if_is_shown_before_anything_is_done(browser, cluster, queue) -> No
     assert "nobody's: 8" in shown.replace("&#x27;", "'")
     assert "3 partitions that nobody has go to new-1" in drawn(response)
     assert "orders would have 8 new partitions instead of its 6" in shown.lower()
-    assert f'href="{reverse("resize_queue", args=[queue.pk])}"' in response.content.decode()
+    resize = f"{reverse('resize_queue', args=[queue.pk])}?partitions=8"
+    assert f'href="{resize}"' in response.content.decode()
+    assert 'name="partitions" value="8"' in browser.get(resize).content.decode()
     assert "new-1" in shown
     assert 'id="apply" disabled title="A service joins by being started' in response.content.decode()
     assert 'value="b" id="id_leaving_1" checked' in response.content.decode()

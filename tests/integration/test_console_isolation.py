@@ -19,6 +19,7 @@ from queueapi.choices import IsolationState, OperationState, Role
 from queueapi.models import IsolationRequest, Operation, Queue, Tenant
 from tests.integration.conftest import Installation
 from tests.integration.queue_kit import run_until_final
+from tests.page_forms import fields_of
 from tests.people import person
 
 MOST_QUERIES = 15
@@ -144,6 +145,28 @@ def test_the_form_asks_as_often_for_many_queues_as_for_one(installation, eve, dj
     assert asked[0] == asked[1]
 
 
+def test_queues_that_are_not_chosen_are_not_sent(installation, eve) -> None:
+    """Of two hundred queues all options are more fields than are read; scripts turn those off that nobody chose."""
+    for number in range(200):
+        name = f"Shared{number}"
+        Queue.objects.create(tenant=installation.queue.tenant, name=name, topic=name.lower(), handler="log")
+    client, address = browser(eve), reverse("request_isolation", args=[installation.tenant.pk])
+    page = client.get(address).content.decode()
+    for box in re.findall(r'data-while="#([^"]+)"', page):
+        assert f'type="checkbox" name="{box.removeprefix("id_")}"' in page
+    assert page.count("data-while=") == 201
+    every = fields_of(page, "asked-queue")
+    assert len(every) > 1000
+    chosen = typed(installation.queue, partitions="2")
+    # With scripts, and without.
+    for sent in (chosen, {**every, **chosen}):
+        made = client.post(address, {**sent, "reason": "bursts"})
+        assert made.status_code == 302, made.content.decode()
+        [asked] = IsolationRequest.objects.all()
+        assert [queue["name"] for queue in asked.queues] == ["Telemetry"]
+        asked.delete()
+
+
 def test_nobody_approves_their_own_and_the_button_says_so(installation, ada) -> None:
     found, client = asked_by(ada, installation.tenant), browser(ada)
     decision = seen(client, "isolation_decision", found.pk)
@@ -174,6 +197,22 @@ def test_refusing_needs_a_reason_which_whoever_asked_reads(installation, eve, ad
     page = seen(browser(eve), "isolation_request", found.pk)
     assert "4 are enough" in page
     assert "Ask anew" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("approve_isolation", {"version": "0"}),
+        ("refuse_isolation", {"comment": ""}),
+        ("comment_isolation", {"text": ""}),
+    ],
+)
+def test_a_page_that_shows_what_was_refused_keeps_itself_up_to_date(installation, eve, ada, name, sent) -> None:
+    """By the request's own address: that which refused only takes what is sent to it."""
+    found, client = asked_by(eve, installation.tenant), browser(ada)
+    page = client.post(reverse(name, args=[found.pk]), sent).content.decode()
+    [address] = re.findall(r'id="live" data-live hx-get="([^"]+)"', page)
+    assert client.get(unescape(address), headers={"HX-Request": "true"}).status_code == 200
 
 
 def test_who_asked_changes_comments_and_withdraws(installation, eve, ada) -> None:

@@ -387,6 +387,7 @@ def test_charts_are_drawn_with_rebalances_marked(browser, three) -> None:
     assert "Failed: at most 4,000/min" in page
     assert "Failed 20/min, Timed out 1/min, Tried again 0/min, Dead-lettered 2/min" in page
     assert page.count('class="mark"') == 5
+    assert page.count(">UTC</span>") == page.count('class="plot-times"') > 0
     assert "1 rebalance of its partitions" in shown
     assert "Host-2 joined" in shown
     assert "Host-3 joined" not in shown

@@ -1,12 +1,17 @@
 """Dead letters in the console: groups, the ledger, mending a message, and replays with a rate, a ramp and a filter."""
 
+import html
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.dead_letters import discard_letters
@@ -16,6 +21,7 @@ from queueapi.actions.tenants import create_tenant, ensure_system_tenant
 from queueapi.choices import LetterState
 from queueapi.models import (
     DeadLetter,
+    DeadLetterBody,
     DeadLetterEdit,
     DeadLetterGroup,
     DeadLetterTrend,
@@ -24,9 +30,13 @@ from queueapi.models import (
     Queue,
     Replay,
 )
+from queueapi.selectors import letter_owners
+from queueapi.selectors.letter_filter import LetterFilter
+from queueapi.selectors.letter_owners import owners_of
 from queuecore.messages import QueueMessage
-from tests.console_forms import fields_of
+from tests.console_forms import fields_of as largest_form
 from tests.letters import make_letter, states_of
+from tests.page_forms import confirm, fields_of, first_button
 from tests.page_offers import Page
 
 pytestmark = pytest.mark.django_db
@@ -106,12 +116,33 @@ def test_the_overview_leads_to_replaying_a_whole_group_in_three_clicks(admin_cli
     assert "Replay the group…" in listed
     plan = admin_client.post(reverse("replay_letters"), {"group": letters[0].group_id})
     assert "3 messages will be sent again" in text(plan)
-    started = admin_client.post(
-        reverse("replay_letters"),
-        {"group": letters[0].group_id, "planned": "yes", "ramp": "1, 2", "confirm": "yes"},
-    )
+    started = confirm(admin_client, reverse("replay_letters"), {"group": letters[0].group_id, "ramp": "1, 2"})
     assert started.status_code == 302
     assert Replay.objects.get().ramp == [1, 2]
+
+
+def test_the_plan_of_a_replay_says_whose_letters_they_are(admin_client, queue) -> None:
+    greenhouse, harbour = (create_tenant(SYSTEM, name) for name in ("Greenhouse", "Harbour"))
+    for tenant in (greenhouse, harbour, harbour, None):
+        letter = make_letter(queue, tenant=tenant)
+    told = r"Harbour</strong> 2, <strong>[^<]*</strong> 1, <strong>[^<]*</strong> 1\."
+    asked = {"group": letter.group_id}
+    assert re.search(told, text(admin_client.post(reverse("replay_letters"), asked)))
+    assert "<strong>no tenant's</strong> 1" in html.unescape(text(admin_client.post(reverse("replay_letters"), asked)))
+
+
+def test_of_very_many_letters_the_tallies_say_whose_they_are(queue, monkeypatch) -> None:
+    monkeypatch.setattr(letter_owners, "COUNTED", 1)
+    harbour = create_tenant(SYSTEM, "Harbour")
+    for tenant in (harbour, harbour, None):
+        make_letter(queue, tenant=tenant)
+    wanted = LetterFilter(queue=queue.pk)
+    with CaptureQueriesContext(connection) as asked:
+        owners = owners_of(wanted, wanted.rows(), 3)
+    assert owners is not None
+    assert dict(owners.shown) == {harbour: 2, None: 1}
+    assert not [query for query in asked if '"queueapi_deadletter"' in query["sql"]]
+    assert owners_of(LetterFilter(since=timezone.now()), wanted.rows(), 3) is None
 
 
 def test_how_many_letters_are_newer_is_told_beside_rows_that_stay(admin_client, queue) -> None:
@@ -142,10 +173,10 @@ def test_a_group_that_is_gone_has_no_letters(admin_client, queue) -> None:
 
 def test_a_replay_is_gone_about_as_was_chosen(admin_client, queue) -> None:
     letter = make_letter(queue)
-    asked = {"letter": str(letter.pk), "planned": "yes", "rate": "0.5", "ramp": "", "abort_percent": "25"}
+    asked = {"letter": str(letter.pk), "rate": "0.5", "ramp": "", "abort_percent": "25"}
     assert "At this rate sending takes 2 s" in text(admin_client.post(reverse("replay_letters"), asked))
     assert not Replay.objects.exists()
-    admin_client.post(reverse("replay_letters"), {**asked, "reason": "billing is back", "confirm": "yes"})
+    confirm(admin_client, reverse("replay_letters"), {**asked, "reason": "billing is back"})
     replay = Replay.objects.get()
     assert (replay.rate_per_s, replay.ramp, replay.abort_ratio) == (0.5, [], 0.25)
     assert LedgerEntry.objects.get().reason == "billing is back"
@@ -154,14 +185,36 @@ def test_a_replay_is_gone_about_as_was_chosen(admin_client, queue) -> None:
     assert "<strong>1</strong> not sent yet" in page
 
 
+def test_a_replay_is_carried_out_as_its_plan_was_shown_and_not_otherwise(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    plan = text(admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk)}))
+    assert first_button(plan, 'id="replay"') == "Show the plan anew"
+    sent = fields_of(plan, 'id="replay"')
+    anew = admin_client.post(reverse("replay_letters"), {**sent, "rate": "0.5", "confirm": "yes"})
+    assert "This is not what the plan before was for" in text(anew)
+    assert "At this rate sending takes 2 s" in text(anew)
+    assert not Replay.objects.exists()
+    # A reason is no part of it.
+    sent = {**fields_of(text(anew), 'id="replay"'), "reason": "billing is back", "confirm": "yes"}
+    assert admin_client.post(reverse("replay_letters"), sent).status_code == 302
+    assert Replay.objects.get().rate_per_s == 0.5
+
+
+def test_a_replay_whose_plan_nobody_saw_is_planned(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    page = text(admin_client.post(reverse("replay_letters"), {"letter": str(letter.pk), "confirm": "yes"}))
+    assert "1 message will be sent again" in page
+    assert not Replay.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [({"ramp": "10, 1"}, "each larger"), ({"ramp": "many"}, "whole numbers"), ({"rate": "-1"}, "greater than")],
 )
 def test_what_makes_no_sense_is_refused_and_kept(admin_client, queue, wrong, told) -> None:
     letter = make_letter(queue)
-    asked = {"letter": str(letter.pk), "planned": "yes", "reason": "typed before", "confirm": "yes", **wrong}
-    page = text(admin_client.post(reverse("replay_letters"), asked))
+    asked = {"letter": str(letter.pk), "reason": "typed before", **wrong}
+    page = text(confirm(admin_client, reverse("replay_letters"), asked))
     assert told in page
     assert "typed before" in page
     assert not Replay.objects.exists()
@@ -206,7 +259,7 @@ def test_letters_that_come_after_the_plan_are_left_as_they_are(
     assert "3 letters</button>" in text(plan)
     # It failed long before: what counts is when it came.
     late = make_letter(queue, state=before)
-    confirmed = {**chosen, "planned_at": plan.context["planned_at"], "reason": "known", "confirm": "yes"}
+    confirmed = {**fields_of(text(plan), 'name="planned_at"'), "reason": "known", "confirm": "yes"}
     assert admin_client.post(reverse(name), confirmed).status_code == 302
     assert states_of([letter.pk for letter in planned]) == [after] * 3
     assert states_of([late.pk]) == [before]
@@ -232,7 +285,7 @@ def test_a_plan_of_no_time_that_there_is_confirms_nothing(admin_client, queue) -
 @pytest.mark.parametrize("sent", ["nonsense", "[]", '{"color": "red"}', '{"queue": 7}'])
 def test_a_filter_that_no_page_sends_chooses_nothing(admin_client, queue, sent) -> None:
     make_letter(queue)
-    page = admin_client.post(reverse("replay_letters"), {"filter": sent, "confirm": "yes"})
+    page = confirm(admin_client, reverse("replay_letters"), {"filter": sent})
     assert "There is nothing to replay" in text(page)
     assert not Replay.objects.exists()
 
@@ -364,7 +417,7 @@ def test_an_edit_is_taken_back_after_a_look_at_what_is_dropped(admin_client, que
     assert "What bob has edited would be dropped" in page
     assert "removed: </span>  &quot;temperature&quot;: 21.5" in page
     assert DeadLetterEdit.objects.exists()
-    assert admin_client.post(url, {**fields_of(page), "reason": "it was right"}).status_code == 302
+    assert admin_client.post(url, {**largest_form(page), "reason": "it was right"}).status_code == 302
     assert not DeadLetterEdit.objects.exists()
     assert LedgerEntry.objects.first().reason == "it was right"
     assert "Nobody has edited this letter" in text(admin_client.get(url))
@@ -374,7 +427,7 @@ def test_another_edit_than_the_one_that_was_shown_is_not_dropped(admin_client, q
     letter = make_letter(queue)
     first = edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"first", {}))
     url = reverse("revert_letter", args=[letter.pk])
-    sent = fields_of(text(admin_client.get(url)))
+    sent = largest_form(text(admin_client.get(url)))
     edit_letter(Actor("bob"), letter.pk, QueueMessage(letter.key, b"second", {}), seen=first.edited_at)
     assert "bob has edited the letter" in text(admin_client.post(url, sent, follow=True))
     assert bytes(DeadLetterEdit.objects.get().payload) == b"second"
@@ -383,6 +436,26 @@ def test_another_edit_than_the_one_that_was_shown_is_not_dropped(admin_client, q
 def test_only_open_letters_are_edited(admin_client, queue) -> None:
     letter = make_letter(queue, state=LetterState.REPLAYED)
     assert "It cannot be edited here" in text(admin_client.get(reverse("edit_letter", args=[letter.pk])))
+
+
+def test_a_letter_tells_what_each_attempt_ended_with(admin_client, queue) -> None:
+    letter = make_letter(queue, attempts=2)
+    page = reverse("dead_letter", args=[letter.pk])
+    assert "What each attempt ended with" not in text(admin_client.get(page))
+    ended = [
+        {"number": 1, "failed_at_ms": 1_700_000_000_007, "outcome": "timed_out", "fault": "", "message": ""},
+        {
+            "number": 2,
+            "failed_at_ms": 1_700_000_005_000,
+            "outcome": "failed",
+            "fault": "a.Full",
+            "message": "<none> left",
+        },
+    ]
+    DeadLetterBody.objects.filter(letter=letter).update(failures=ended)
+    shown = " ".join(strip_tags(text(admin_client.get(page)).replace("<", " <")).split())
+    assert "1. Timed out 2023-11-14 22:13:20.007 UTC" in shown
+    assert "2. Failed: Full &lt;none&gt; left 2023-11-14 22:13:25.000 UTC" in shown
 
 
 def test_the_ledger_tells_who_did_what_and_why(admin_client, queue) -> None:

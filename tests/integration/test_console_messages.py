@@ -20,6 +20,8 @@ from queueapi.choices import Role
 from queueapi.models import AuditEntry, Queue
 from queueapi.plans import whole_queue_group
 from queueapi.runtime import close_provider
+from queuecore.testing.waiting import wait_until
+from tests.page_forms import fields_of
 from tests.people import person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -122,6 +124,7 @@ def test_a_search_goes_on_where_it_ended(browser, queue) -> None:
         ({"entity": "nobody"}, "Enter a valid UUID."),
         ({"tenant": "nobody"}, "There is no tenant"),
         ({"cursor": "nonsense"}, "Where to go on could not be read: begin anew."),
+        ({"since": "0001-01-01T00:00:00+12:00"}, "Enter a time of the years 1970 to 9998."),
         ({"shown": "protobuf"}, "nobody said which message queue"),
     ],
 )
@@ -141,6 +144,11 @@ def commit(queue: Queue, partition: int, offset: int) -> None:
 def committed(queue: Queue, partition: int) -> int | None:
     group = group_of(queue, partition)
     return runtime.provider().admin().committed_offsets({group: None})[group].get(queue.partition_info(partition).place)
+
+
+def planned(answer: HttpResponse) -> dict[str, str]:
+    """What the plan's page sends."""
+    return fields_of(answer.content.decode(), 'name="token"')
 
 
 def test_groups_are_shown_as_the_provider_has_them(browser, queue) -> None:
@@ -173,12 +181,42 @@ def test_offsets_are_set_after_the_plan_and_only_as_shown(browser, queue) -> Non
     assert (entry.actor_name, list(entry.after["offsets"].values())) == ("root", [0])
 
 
+def test_the_last_minutes_are_those_that_the_plan_showed(browser, queue) -> None:
+    """However long somebody looks at it: counted anew they would be others, and no plan would ever be confirmed."""
+    partition = publish(queue, uuid4(), *range(5))
+    commit(queue, partition, 4)
+    url = reverse("reset_offsets", args=[queue.pk, group_of(queue, partition)])
+    plan = browser.get(url, {"to": "ago", "minutes": "5"})
+    assert re.search(r"4 0 0 4 0 5", text_of(plan))
+    sent = planned(plan)
+    assert (sent["to"], sent["minutes"]) == ("ago", "5")
+    wait_until(lambda: planned(browser.get(url, {"to": "ago", "minutes": "5"}))["token"] != sent["token"])
+
+    answer = browser.post(url, {**sent, "confirm": "yes"})
+    assert answer.status_code == 302, text_of(answer)
+    assert committed(queue, partition) == 0
+
+
+def test_minutes_count_from_when_they_were_asked_for_after_a_refusal_too(browser, queue) -> None:
+    partition = publish(queue, uuid4(), *range(5))
+    commit(queue, partition, 4)
+    url = reverse("reset_offsets", args=[queue.pk, group_of(queue, partition)])
+    sent = planned(browser.get(url, {"to": "ago", "minutes": "5"}))
+    commit(queue, partition, 3)
+    anew = browser.post(url, {**sent, "confirm": "yes"})
+    assert "It is not what was shown any more" in text_of(anew)
+    assert planned(anew)["asked_at_ms"] == sent["asked_at_ms"]
+    assert browser.post(url, {**planned(anew), "confirm": "yes"}).status_code == 302
+    assert committed(queue, partition) == 0
+
+
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
         ({"to": "offset"}, "Enter it, or choose another place to go on from."),
         ({"to": "shift", "count": "1"}, "has committed nothing"),
         ({"to": "nowhere"}, "Select a valid choice."),
+        ({"to": "time", "time": "9999-12-31T23:59:59-12:00"}, "Enter a time of the years 1970 to 9998."),
     ],
 )
 def test_what_cannot_be_set_is_said(browser, queue, asked, told) -> None:

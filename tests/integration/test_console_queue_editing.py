@@ -17,6 +17,7 @@ from queueapi.actions.queues import change_queue, create_queue
 from queueapi.choices import Role
 from queueapi.models import AuditEntry, Queue
 from tests.integration.queue_kit import new_queue
+from tests.page_forms import fields_of
 from tests.people import person
 
 ADA = Actor("ada")
@@ -28,27 +29,13 @@ def browser(client: Client, installation) -> Client:
     return client
 
 
-def fields_of(page: str) -> dict[str, str]:
-    """What a browser would send back of the form, with nothing typed."""
-    form = page[page.index('<form method="post" class="column queue-form"') :]
-    sent = {}
-    for tag in re.findall(r"<input[^>]*>", form):
-        told = dict(re.findall(r'([a-z]+)="([^"]*)"', tag))
-        is_choice = told.get("type") in ("checkbox", "radio")
-        if "name" in told and (not is_choice or " checked" in tag):
-            sent[told["name"]] = told.get("value", "on" if is_choice else "")
-    for name, inner in re.findall(r'<select name="(\w+)".*?>(.*?)</select>', form, re.DOTALL):
-        chosen = re.search(r'<option value="([^"]*)" selected', inner)
-        sent[name] = chosen[1] if chosen else re.findall(r'<option value="([^"]*)"', inner)[0]
-    for name, inner in re.findall(r'<textarea name="(\w+)"[^>]*>\s*(.*?)</textarea>', form, re.DOTALL):
-        sent[name] = inner.replace("&quot;", '"').strip()
-    sent.pop("csrfmiddlewaretoken", None)
-    return sent
+def typed_in(page: str) -> dict[str, str]:
+    return fields_of(page, 'class="column queue-form"')
 
 
 def open_form(browser: Client, queue: Queue | None = None) -> dict[str, str]:
     address = reverse("change_queue", args=[queue.pk]) if queue else reverse("create_queue")
-    return fields_of(browser.get(address).content.decode())
+    return typed_in(browser.get(address).content.decode())
 
 
 def send(browser: Client, queue: Queue | None, sent: dict[str, str], **typed: Any) -> Any:
@@ -59,7 +46,7 @@ def send(browser: Client, queue: Queue | None, sent: dict[str, str], **typed: An
 
 def confirm(browser: Client, queue: Queue | None, plan: Any) -> Any:
     """What the plan's page holds, confirmed."""
-    return send(browser, queue, fields_of(plan.content.decode()), confirm="yes")
+    return send(browser, queue, typed_in(plan.content.decode()), confirm="yes")
 
 
 def test_every_field_is_asked_for_once_and_has_its_words() -> None:
@@ -70,6 +57,14 @@ def test_every_field_is_asked_for_once_and_has_its_words() -> None:
     assert set(LABELS) | set(HELP) <= set(NewQueueForm.base_fields)
     told = {*HELP, "consumer_per_partition", "dlq_enabled", "submit_strategy", "processing_strategy"}
     assert set(NewQueueForm.base_fields) <= told
+
+
+def test_tenants_are_offered_where_one_is_asked_for(browser, installation) -> None:
+    page = browser.get(reverse("create_queue")).content.decode()
+    [field] = re.findall(r'<input[^>]* name="tenant"[^>]*>', page)
+    assert 'list="tenant-names"' in field
+    offered = page.partition('<datalist id="tenant-names">')[2].partition("</datalist>")[0]
+    assert f'value="{installation.tenant.name}"' in offered
 
 
 def test_a_queue_is_created_after_its_plan(browser, installation) -> None:
@@ -131,7 +126,7 @@ def test_what_is_refused_is_told_at_its_field_and_what_was_typed_stays(browser, 
         "handler_options": "This is no JSON object",
     }.items():
         assert re.search(f'id="id_{name}_error">{message}', shown), name
-    kept = fields_of(shown)
+    kept = typed_in(shown)
     assert {name: kept[name] for name in wrong} == wrong
 
 
@@ -169,7 +164,7 @@ def test_a_change_shows_its_plan_and_writes_what_was_typed_alone(browser, instal
 def test_what_is_typed_after_the_plan_is_planned_first(browser, installation) -> None:
     queue = installation.queue
     plan = send(browser, queue, open_form(browser, queue), concurrency="9")
-    again = send(browser, queue, fields_of(plan.content.decode()), concurrency="10", confirm="yes")
+    again = send(browser, queue, typed_in(plan.content.decode()), concurrency="10", confirm="yes")
     assert "This is not what the plan before was for" in again.content.decode()
     assert Queue.objects.get(pk=queue.pk).concurrency == 4
     confirm(browser, queue, again)
@@ -212,7 +207,7 @@ def test_whoever_comes_second_is_shown_what_the_first_changed(browser, installat
     assert [each for each in concurrency if each in ("4", "8", "16", "ada")] == ["4", "8", "ada", "16"]
     kept = next(row for row in cells if "Kept" in row)
     assert "nothing else" in " ".join(kept)
-    both = fields_of(shown)
+    both = typed_in(shown)
     assert (both["concurrency"], both["batch_size"], both["retention_ms"]) == ("16", "77", "1 d")
     assert Queue.objects.get(pk=queue.pk).concurrency == 8
     # Having seen it, they go on.
@@ -243,7 +238,7 @@ def test_secrets_are_neither_shown_nor_lost(browser, installation) -> None:
     queue = new_queue(installation.queue.tenant, "Hooked", handler="webhook", handler_options=options)
     page = browser.get(reverse("change_queue", args=[queue.pk])).content.decode()
     assert "s3cret" not in page
-    plan = send(browser, queue, fields_of(page), concurrency="9")
+    plan = send(browser, queue, typed_in(page), concurrency="9")
     assert "s3cret" not in plan.content.decode()
     confirm(browser, queue, plan)
     after = Queue.objects.get(pk=queue.pk)

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from queueapi.models import Operation, Queue
 from tests.integration.queue_kit import fill, new_queue, run_until_told
+from tests.page_forms import confirm, fields_of, first_button
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_the_plan_comes_first(browser, installation) -> None:
     assert "3 messages wait" in shown
     assert "Nobody consumes it now" in shown
     assert not Operation.objects.filter(kind="drain_queue").exists()
-    answer = browser.post(reverse("drain_queue", args=[installation.queue.pk]), {"confirm": "yes"})
+    answer = confirm(browser, reverse("drain_queue", args=[installation.queue.pk]), {})
     operation = Operation.objects.get(kind="drain_queue")
     assert answer.url == reverse("operation", args=[operation.pk])
     shown = show(browser, "queue", installation.queue)
@@ -50,7 +51,7 @@ def test_a_plan_follows_what_is_chosen_and_says_why_not(browser, installation) -
     shown = browser.post(address, {"move_to": str(other.pk)}).content.decode()
     assert "Handlers of Other send to it; change or delete those queues first." in shown
     assert f'<option value="{other.pk}" selected>' in shown
-    refused = browser.post(address, {"confirm": "yes"}, follow=True).content.decode()
+    refused = confirm(browser, address, {}).content.decode()
     assert "Nothing was done: queue Telemetry cannot be deleted" in refused
     assert not Operation.objects.filter(kind="delete_queue").exists()
 
@@ -75,10 +76,41 @@ def test_a_queue_is_resized_after_its_plan(browser, installation) -> None:
     assert 'value="0"' in refused
     assert "greater than or equal to 1" in refused
     fill(queue, installation.tenant, 3)
-    answer = browser.post(address, {"partitions": "5", "confirm": "yes"})
+    answer = confirm(browser, address, {"partitions": "5"})
     operation = Operation.objects.get(kind="resize_queue")
     assert answer.url == reverse("operation", args=[operation.pk])
     run_until_told(operation, "3 messages are still to be consumed in the former partitions")
     told = "its messages go to partitions 3 to 7, which are consumed when 0 to 2 are done"
     assert told in show(browser, "queue", queue)
     assert "go to its new partitions already" in show(browser, "operation", operation)
+
+
+@pytest.mark.parametrize(
+    ("turn", "planned", "typed"),
+    [
+        ("resize_queue", {"partitions": "24"}, {"partitions": "240"}),
+        ("drain_queue", {}, {"to": "Other"}),
+        ("delete_queue", {}, {"move_to": "Other"}),
+        ("delete_queue", {}, {"discard_letters": "on"}),
+    ],
+)
+def test_what_is_typed_after_the_plan_is_planned_first(browser, installation, turn, planned, typed) -> None:
+    other = new_queue(installation.queue.tenant, "Other")
+    address = reverse(turn, args=[installation.queue.pk])
+    plan = browser.post(address, planned).content.decode()
+    assert first_button(plan, 'name="confirm"') == "Show the plan again"
+    typed = {name: str(other.pk) if value == "Other" else value for name, value in typed.items()}
+    anew = browser.post(address, {**fields_of(plan, 'name="confirm"'), **typed, "confirm": "yes"}).content.decode()
+    assert "This is not what the plan before was for" in anew
+    assert not Operation.objects.filter(kind=turn).exists()
+    sent = fields_of(anew, 'name="confirm"')
+    assert typed.items() <= sent.items()
+    assert browser.post(address, {**sent, "confirm": "yes"}).status_code == 302
+    assert Operation.objects.get(kind=turn)
+
+
+@pytest.mark.parametrize("turn", ["resize_queue", "drain_queue", "delete_queue"])
+def test_a_turn_whose_plan_nobody_saw_is_planned(browser, installation, turn) -> None:
+    address = reverse(turn, args=[installation.queue.pk])
+    browser.post(address, {"partitions": "24", "confirm": "yes"})
+    assert not Operation.objects.filter(kind=turn).exists()

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from console.tenant_forms import ProfileForm, TenantForm
 from queueapi.actions.actor import SYSTEM, Actor
-from queueapi.actions.tenant_profiles import create_profile
+from queueapi.actions.tenant_profiles import change_profile, create_profile
 from queueapi.actions.tenant_states import suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, ensure_system_tenant
 from queueapi.choices import TenantState
@@ -32,6 +32,7 @@ from queueapi.models import (
 from queueapi.runtime import close_provider
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
+from tests import page_forms
 from tests.alerts import make_alert
 from tests.console_forms import confirm
 from tests.letters import make_letter
@@ -216,6 +217,34 @@ def test_usage_compares_tenants(browser, tenant) -> None:
     today = page(browser, "usage", days="1")
     assert "Foundry" not in today
     assert f"from={day}" in today
+
+
+def test_usage_is_narrowed_to_tenants_by_name_and_keeps_its_days(browser, tenant) -> None:
+    others, day = create_tenant(SYSTEM, "Foundry"), timezone.now().date()
+    for whose in (tenant, others):
+        TenantUsageDay.objects.create(tenant_id=whose.pk, day=day - timedelta(days=20), sent=10)
+    shown = page(browser, "usage", days="30", q="found", sort="sent")
+    assert "Foundry</a>" in shown
+    assert "Acme</a>" not in shown
+    sent = page_forms.fields_of(shown, 'role="search"')
+    assert sent == {"q": "found", "days": "30", "sort": "sent"}
+    assert "No tenants match" in page(browser, "usage", days="30", q="nobody")
+    assert "Nothing was used since" in page(browser, "usage", days="1", q="found")
+
+
+def test_recent_changes_are_told_field_by_field(browser, tenant, small) -> None:
+    change_profile(Actor("ada"), small, description="one of the first")
+    recent = {
+        name: page(browser, name, pk).partition('id="audit-title"')[2].partition("</section>")[0]
+        for name, pk in (("tenant", tenant.pk), ("tenant_profile", small.pk))
+    }
+    for name, field, value in (
+        ("tenant", "description", "Contract 1"),
+        ("tenant_profile", "description", "one of the first"),
+    ):
+        assert f'<dt class="mono">{field}</dt>' in recent[name]
+        assert f"<ins>{value}</ins>" in recent[name]
+        assert "{" not in recent[name]
 
 
 def test_what_people_typed_is_only_ever_text(browser) -> None:

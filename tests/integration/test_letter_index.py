@@ -1,5 +1,6 @@
 """Letters into the index: whatever their headers hold, they are entered or skipped, never raised."""
 
+import json
 import threading
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -64,6 +65,16 @@ def with_headers(record: Record, headers: dict[str, bytes]) -> Record:
 def test_times_out_of_range_become_the_nearest(letter, value, time) -> None:
     row = entered(letter(timestamp_ms=value, first_failed_at_ms=value, failed_at_ms=value))
     assert (row.sent_at, row.first_failed_at, row.failed_at) == (time, time, time)
+
+
+def test_what_attempts_ended_with_is_kept_as_far_as_a_row_can_hold_it(letter) -> None:
+    told = [[1, -5, "failed", "ValueError", "a\0b\ud800"], [2, 1_700_000_000_123, "timed_out", "E" * 999, "slow"], "no"]
+    row = entered(letter(failures=json.dumps(told).encode()))
+    assert row.body.failures == [
+        {"number": 1, "failed_at_ms": 0, "outcome": "failed", "fault": "ValueError", "message": "a\ufffdb?"},
+        {"number": 2, "failed_at_ms": 1_700_000_000_123, "outcome": "timed_out", "fault": "E" * 300, "message": "slow"},
+    ]
+    assert entered(letter(1)).body.failures is None
 
 
 def test_a_time_is_kept_to_the_millisecond(letter) -> None:

@@ -13,11 +13,12 @@ from queueapi.actions.actor import SYSTEM
 from queueapi.actions.letter_index import index_letters
 from queueapi.actions.replays import start_replay
 from queueapi.choices import LetterState
-from queueapi.models import DeadLetter, LedgerEntry, QuarantinedLetter
+from queueapi.models import DeadLetter, DeadLetterBody, LedgerEntry, QuarantinedLetter
 from queuecore.deadletter.envelope import PREFIX
 from queuecore.messages import Record
 from tests.integration.replay_kit import ran
 from tests.letters import FAILED_AT, make_letter, make_letters, states_of
+from tests.message_types import make_type
 
 URL = "/api/v1/dead-letters"
 GROUPS = "/api/v1/dead-letter-groups"
@@ -128,7 +129,14 @@ def test_a_letter_is_shown_whole(api, queue) -> None:
     assert base64.b64decode(shown["payload_base64"]) == b'{"temperature": 21.5}'
     assert (shown["headers"], shown["raw_key_base64"], shown["key"]) == ({"customer": "YWNtZQ=="}, "/w==", None)
     assert shown["stack_trace"].startswith("Traceback")
-    assert (shown["edit"], shown["ledger"]) == (None, [])
+    assert (shown["edit"], shown["ledger"], shown["failures"]) == (None, [], [])
+
+
+def test_a_letter_tells_what_its_attempts_ended_with(api, queue) -> None:
+    letter = make_letter(queue)
+    attempt = {"number": 1, "failed_at_ms": 1_700_000_000_123, "outcome": "timed_out", "fault": "E", "message": "slow"}
+    DeadLetterBody.objects.filter(letter=letter).update(failures=[attempt])
+    assert api.get(f"{URL}/{letter.id}").json()["failures"] == [attempt]
 
 
 def test_letters_are_discarded_and_restored_with_a_reason(api, queue) -> None:
@@ -223,6 +231,31 @@ def test_a_message_that_cannot_be_is_refused(api, queue, wrong) -> None:
     right = {"key": str(letter.key), "headers": {}, "payload": {}}
     answer = api.put(f"{URL}/{letter.id}/message", {**right, **wrong})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+
+
+def test_a_letter_is_shown_and_edited_by_its_message_type(api, queue) -> None:
+    letter = make_letter(queue, payload=b"\n\x01a\x10\x07")
+    url, mended = f"{URL}/{letter.id}", {"headers": {}, "payload": {"id": "b"}}
+    assert api.get(url).json()["decoded"] is None
+    refused = api.put(f"{url}/message?as=json", mended)
+    assert (refused.status_code, "nobody said which message" in refused.json()["detail"]) == (400, True)
+    make_type([queue.topic])
+    told = {"type": "shop.Order", "unnamed_bytes": 0, "undecodable": None}
+    assert api.get(url).json()["decoded"] == {**told, "payload": {"id": "a", "amount": "7"}}
+    for wrong in ({"colour": "red"}, [], None, {"id": 7}):
+        answer = api.put(f"{url}/message?as=json", {**mended, "payload": wrong})
+        assert (answer.status_code, "shop.Order" in answer.json()["detail"]) == (400, True), wrong
+    edit = api.put(f"{url}/message?as=json", mended).json()
+    assert (edit["payload_base64"], edit["decoded"]) == ("CgFi", {**told, "payload": {"id": "b"}})
+    assert api.get(url).json()["edit"] == edit
+
+
+def test_a_payload_that_is_something_else_says_so(api, queue) -> None:
+    make_type([queue.topic])
+    found = api.get(f"{URL}/{make_letter(queue).id}").json()
+    assert found["decoded"]["payload"] is None
+    assert "the payload is not a shop.Order" in found["decoded"]["undecodable"]
+    assert base64.b64decode(found["payload_base64"]) == b'{"temperature": 21.5}'
 
 
 def test_notes(api, queue) -> None:

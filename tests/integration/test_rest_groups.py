@@ -168,6 +168,31 @@ def test_a_plan_that_does_not_hold_any_more_is_refused(admin_api) -> None:
     assert committed() == {PLACE: 4}
 
 
+def test_what_a_plan_of_ago_meant_is_done_by_its_time(admin_api) -> None:
+    """So long before now is another time with every call; the plan says which it was of."""
+    plan = reset(admin_api, query="?dry_run=true", to="ago", ago="PT1H").json()
+    assert reset(admin_api, to="time", time=plan["time"], token=plan["token"]).status_code == 200
+    assert committed() == {PLACE: 0}
+
+
+def test_a_plan_tells_its_time_to_the_millisecond_or_none(admin_api) -> None:
+    def time(**body: Any) -> str | None:
+        return reset(admin_api, query="?dry_run=true", **body).json()["time"]
+
+    assert time(to="time", time="2030-01-31T10:00:00.1239+02:00") == "2030-01-31T08:00:00.123000Z"
+    assert time(to="time", time="9999-12-31T23:59:59.9999Z") == "9999-12-31T23:59:59.999000Z"
+    assert time(to="ago", ago="P999999D") == "1970-01-01T00:00:00Z"
+    assert time(to="earliest") is None
+
+
+def test_a_token_is_of_a_time_and_not_of_ago(admin_api) -> None:
+    token = reset(admin_api, query="?dry_run=true", to="ago", ago="PT1H").json()["token"]
+    answer = reset(admin_api, to="ago", ago="PT1H", token=token)
+    assert answer.status_code == 400
+    assert "send that as `time`" in str(answer.json()["errors"]["token"])
+    assert committed() == {PLACE: 3}
+
+
 def test_a_group_that_reads_is_left_alone_and_its_readers_are_named(admin_api, reader) -> None:
     assert reset(admin_api, query="?dry_run=true", to="earliest").status_code == 200
     answer = reset(admin_api, to="earliest")

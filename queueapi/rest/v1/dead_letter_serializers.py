@@ -19,6 +19,7 @@ from queueapi.rest.conventions.bodies import StrictSerializer
 from queueapi.rest.conventions.dry_runs import ChangePlanSerializer
 from queueapi.rest.permissions import requester_of
 from queueapi.rest.tenancy import is_told_details
+from queueapi.rest.v1.decoded_payloads import DecodedSerializer, decoded
 from queueapi.rest.v1.histories import HistorySerializer
 from queueapi.rest.v1.selections import SelectionSerializer
 from queueapi.selectors.dead_letters import headers_told
@@ -60,25 +61,43 @@ class _ToldHeaders(serializers.JSONField):
 class EditSerializer(serializers.ModelSerializer[DeadLetterEdit]):
     headers = _ToldHeaders(read_only=True)
     payload_base64 = serializers.SerializerMethodField()
+    decoded = serializers.SerializerMethodField()
     raw_key_base64 = serializers.SerializerMethodField()
 
     class Meta:
         model = DeadLetterEdit
-        fields = ["key", "raw_key_base64", "headers", "payload_base64", "edited_at", "edited_by"]
+        fields = ["key", "raw_key_base64", "headers", "payload_base64", "decoded", "edited_at", "edited_by"]
 
     def get_payload_base64(self, edit: DeadLetterEdit) -> str:
         return base64.b64encode(edit.payload).decode()
+
+    @extend_schema_field(DecodedSerializer(allow_null=True))
+    def get_decoded(self, edit: DeadLetterEdit) -> Any:
+        return decoded(edit.letter.queue, bytes(edit.payload))
 
     def get_raw_key_base64(self, edit: DeadLetterEdit) -> str | None:
         return None if edit.raw_key is None else base64.b64encode(edit.raw_key).decode()
 
 
+class FailedAttemptSerializer(serializers.Serializer[Any]):
+    """One of the attempts that a letter's message had, as far as it tells of them."""
+
+    number = serializers.IntegerField()
+    failed_at_ms = serializers.IntegerField()
+    outcome = serializers.CharField()
+    fault = serializers.CharField()
+    message = serializers.CharField()
+
+
 class LetterSerializer(LetterLineSerializer):
-    """A letter whole. `edit` is what a replay sends instead of the original; header values are base64."""
+    """A letter whole. `edit` is what a replay sends instead of the original; header values are base64. `decoded` is
+    null where nobody said which message the queue carries."""
 
     headers = _ToldHeaders(source="body.headers", read_only=True)
     stack_trace = serializers.CharField(source="body.stack_trace", read_only=True)
+    failures = serializers.SerializerMethodField()
     payload_base64 = serializers.SerializerMethodField()
+    decoded = serializers.SerializerMethodField()
     raw_key_base64 = serializers.SerializerMethodField()
     edit = serializers.SerializerMethodField()
     ledger = serializers.SerializerMethodField()
@@ -86,18 +105,27 @@ class LetterSerializer(LetterLineSerializer):
     class Meta(LetterLineSerializer.Meta):
         fields = [
             *LetterLineSerializer.Meta.fields, "letter_topic", "letter_partition", "letter_offset", "headers",
-            "payload_base64", "raw_key_base64", "stack_trace", "edit", "ledger",
+            "payload_base64", "decoded", "raw_key_base64", "stack_trace", "failures", "edit", "ledger",
         ]  # fmt: skip
+
+    @extend_schema_field(FailedAttemptSerializer(many=True))
+    def get_failures(self, letter: DeadLetter) -> Any:
+        return FailedAttemptSerializer(letter.body.failures or (), many=True).data
 
     def get_payload_base64(self, letter: DeadLetter) -> str:
         return base64.b64encode(letter.body.payload).decode()
+
+    @extend_schema_field(DecodedSerializer(allow_null=True))
+    def get_decoded(self, letter: DeadLetter) -> Any:
+        return decoded(letter.queue, bytes(letter.body.payload))
 
     def get_raw_key_base64(self, letter: DeadLetter) -> str | None:
         return None if letter.raw_key is None else base64.b64encode(letter.raw_key).decode()
 
     @extend_schema_field(EditSerializer(allow_null=True))
     def get_edit(self, letter: DeadLetter) -> Any:
-        edit = DeadLetterEdit.objects.filter(letter=letter).first() if letter.is_edited else None
+        edits = DeadLetterEdit.objects.filter(letter=letter).select_related("letter__queue")
+        edit = edits.first() if letter.is_edited else None
         return None if edit is None else EditSerializer(edit, context=self.context).data
 
     @extend_schema_field(LedgerSerializer(many=True))

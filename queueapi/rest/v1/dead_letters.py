@@ -37,6 +37,7 @@ from queueapi.rest.permissions import Access, requester_of
 from queueapi.rest.tenancy import OnlyVisible, seen_by
 from queueapi.rest.v1 import dead_letter_serializers as wire
 from queueapi.rest.v1.histories import HourQuerySerializer, asked_time
+from queueapi.rest.v1.messages import ENCODE_AS, encoding_form
 from queueapi.rest.v1.replay_serializers import ReplayPlanSerializer
 from queueapi.rest.v1.selections import FILTER_PARAMETERS, filter_in
 from queueapi.rest.v1.serializers import OperationSerializer
@@ -75,7 +76,7 @@ class DeadLetterViewSet(Conventional, viewsets.ReadOnlyModelViewSet[DeadLetter])
 
     def get_queryset(self) -> QuerySet[DeadLetter]:
         if self.action != "list":
-            return seen_by(self, DeadLetter.objects.select_related("body", "decision"))
+            return seen_by(self, DeadLetter.objects.select_related("body", "decision", "queue"))
         wanted = visible_filter(requester_of(self.request), filter_in(self.request.query_params))
         return DeadLetter.objects.none() if wanted is None else letters_for_lists(wanted)
 
@@ -122,14 +123,17 @@ class DeadLetterViewSet(Conventional, viewsets.ReadOnlyModelViewSet[DeadLetter])
         given = _given(wire.DecisionSerializer, request)
         return _release(request, given["selection"], given["reason"])
 
-    @extend_schema(request=wire.MessageSerializer, responses=wire.EditSerializer)
+    @extend_schema(request=wire.MessageSerializer, responses=wire.EditSerializer, parameters=[ENCODE_AS])
     @action(detail=True, methods=["put"])
     @rehearsed
     def message(self, request: Request, **_: Any) -> Response:
         """Say what a replay shall send instead of the original, which is kept."""
-        given = _given(wire.MessageSerializer, request)
+        given, letter = _given(wire.MessageSerializer, request), self.get_object()
+        message = given["message"]
+        if "payload" in given and (form := encoding_form(letter.queue, request)):
+            message = message._replace(data=form.from_json(given["payload"]))
         told = {"reason": given["reason"], "seen": given["seen"]}
-        edit = edit_letter(actor_of(request), self.get_object().id, given["message"], **told)
+        edit = edit_letter(actor_of(request), letter.id, message, **told)
         return Response(wire.EditSerializer(edit, context={"request": request}).data)
 
     @extend_schema(request=wire.SeenSerializer, responses={204: None})

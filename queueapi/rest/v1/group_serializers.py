@@ -1,6 +1,6 @@
 """Consumer groups on the wire, and where they may be set to."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
@@ -19,6 +19,8 @@ _NEEDS: Final = {
     "shift": "count",
 }  # fmt: skip
 _FAR: Final = 2**63 - 1
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class GroupQuerySerializer(serializers.Serializer[Any]):
@@ -102,7 +104,9 @@ class ResetSerializer(StrictSerializer):
         help_text="Only these, numbers inside the topic.",
     )  # fmt: skip
     token = serializers.CharField(
-        required=False, help_text="Of a plan: refused where what is done would not be what was shown."
+        required=False,
+        help_text="Of a plan: refused where what is done would not be what was shown. What `ago` means goes on: its "
+        "plan is done by the plan's `time`, with `time` as `to`.",
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -112,6 +116,10 @@ class ResetSerializer(StrictSerializer):
                 raise serializers.ValidationError({name: f"say it where `to` is {attrs['to']}"})
             if name != needed and name in attrs:
                 raise serializers.ValidationError({name: f"leave it out where `to` is {attrs['to']}"})
+        if attrs["to"] == "ago" and "token" in attrs:
+            raise serializers.ValidationError(
+                {"token": "it is of the time that was shown with it: send that as `time`, and `time` as `to`"}
+            )
         if attrs["to"] == "last" and attrs["count"] < 0:
             raise serializers.ValidationError({"count": "use 0 or more where `to` is last"})
         return {**attrs, "target": _target(attrs)}
@@ -130,13 +138,14 @@ def _target(given: dict[str, Any]) -> Target:
         case "shift":
             return Shifted(given["count"])
         case "ago":
-            return AtTime(SYSTEM_CLOCK.now_ms() - given["ago"] // timedelta(milliseconds=1))
+            # Nothing is older than the clock's beginning, and a plan says which time was meant.
+            return AtTime(max(0, SYSTEM_CLOCK.now_ms() - given["ago"] // _MILLISECOND))
         case _:
             return AtTime(_millis(given["time"]))
 
 
 def _millis(time: datetime) -> int:
-    return round(time.timestamp() * 1000)
+    return (time - _EPOCH) // _MILLISECOND
 
 
 class ResetMoveSerializer(serializers.Serializer[Any]):
@@ -162,6 +171,7 @@ class ResetPlanSerializer(ChangePlanSerializer):
     changes = serializers.SerializerMethodField()  # type: ignore[assignment]
     warnings = serializers.SerializerMethodField()  # type: ignore[assignment]
     group = serializers.CharField()
+    time = serializers.SerializerMethodField(help_text="What `time` or `ago` came to; null for all else.")
     token = serializers.CharField(help_text="The same for plans that mean the same.")
     moves = ResetMoveSerializer(many=True)
 
@@ -177,6 +187,11 @@ class ResetPlanSerializer(ChangePlanSerializer):
             if move.changes
         ]
         return ChangeSerializer(changes, many=True).data
+
+    @extend_schema_field(serializers.DateTimeField(allow_null=True))
+    def get_time(self, plan: ResetPlan) -> datetime | None:
+        target = plan.target
+        return _EPOCH + target.time_ms * _MILLISECOND if isinstance(target, AtTime) else None
 
     def get_warnings(self, plan: ResetPlan) -> list[str]:
         told = {

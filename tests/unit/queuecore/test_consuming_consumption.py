@@ -133,6 +133,10 @@ class TestGivingUp:
         assert (story.exception_class, story.exception_message) == ("ValueError", "cannot take bad")
         assert "in act\n" in story.stack_trace
         assert (story.reason, story.attempts) == ("retries_exhausted", 3)
+        assert [(one.number, one.outcome, one.fault, one.message) for one in story.failures] == [
+            (number, "failed", "ValueError", "cannot take bad") for number in (1, 2, 3)
+        ]
+        assert story.failures[-1].failed_at_ms <= story.failed_at_ms
         assert 0 < story.first_failed_at_ms <= story.failed_at_ms
 
     def test_nothing_is_committed_when_the_letter_cannot_be_written(self, bench: Bench) -> None:

@@ -1,11 +1,13 @@
 """The dead letter and its story."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queuecore.deadletter.attempts import MOST_ATTEMPTS, FailedAttempt, note_attempt, read_attempts
 from queuecore.deadletter.envelope import (
     MAX_MESSAGE_CHARACTERS,
     MAX_STACK_CHARACTERS,
@@ -91,6 +93,7 @@ def test_a_letter_that_fails_again_tells_only_its_last_story() -> None:
 
 text = st.text(max_size=20)
 numbers = st.integers(-(2**63), 2**63 - 1)
+attempts = st.builds(FailedAttempt, numbers, numbers, text, text, text)
 
 
 @settings(max_examples=25)
@@ -98,11 +101,37 @@ numbers = st.integers(-(2**63), 2**63 - 1)
     st.builds(
         FailureStory,
         **{name: numbers if kind is int else text for name, kind in FailureStory.__annotations__.items()}
-        | {"origin": st.just(Origin.SWITCHYARD), "epoch": st.none() | st.integers(0, 2**63 - 1)},
+        | {
+            "origin": st.just(Origin.SWITCHYARD),
+            "epoch": st.none() | st.integers(0, 2**63 - 1),
+            "failures": st.lists(attempts, max_size=MOST_ATTEMPTS).map(tuple),
+        },
     )
 )
 def test_any_story_survives_the_headers(story: FailureStory) -> None:
     assert read_story(story.headers()) == story
+
+
+def attempt(number: int) -> FailedAttempt:
+    return FailedAttempt(number, 1_700_000_000_000 + number, "failed", "ValueError", f"for the {number}th time")
+
+
+def test_attempts_are_told_in_a_header_of_their_own_where_there_are_any() -> None:
+    story = replace(STORY, failures=(attempt(1), attempt(2)))
+    assert story.headers().keys() - STORY.headers().keys() == {"__queue.errors.failures"}
+    assert read_story(story.headers()) == story
+
+
+def test_of_very_many_attempts_the_first_and_the_last_are_told() -> None:
+    told: list[FailedAttempt] = []
+    for number in range(1, 101):
+        note_attempt(told, attempt(number))
+    assert [one.number for one in told] == [1, 2, 3, *range(94, 101)]
+
+
+@pytest.mark.parametrize("text", ["", "{", "7", '{"a": 1}', '[["1", 2, "failed", "E", "m"], [1], 5]', "[" * 100_000])
+def test_attempts_that_make_no_sense_are_left_out(text: str) -> None:
+    assert read_attempts(text) == ()
 
 
 @given(st.dictionaries(st.sampled_from(list(STORY.headers())), st.binary()))

@@ -285,6 +285,30 @@ def test_json_that_is_no_such_message_names_what_is_wrong(value, told: str) -> N
     assert told in refused.value.message
 
 
+@pytest.mark.parametrize("value", [{"kind": float("inf")}, {"kind": "\ud800"}, {"any": {"@type": 5}}, {"any": [1]}])
+def test_json_that_the_library_stumbles_over_is_refused(value) -> None:
+    source = """syntax = "proto3";
+import "google/protobuf/any.proto";
+message Odd {
+  Kind kind = 1;
+  google.protobuf.Any any = 2;
+}
+enum Kind { NONE = 0; }
+"""
+    with pytest.raises(InvalidMessage, match="this is no Odd"):
+        load_form(compile_sources({"odd.proto": source}), "Odd").from_json(value)
+
+
+def test_how_much_is_of_fields_that_are_not_named_is_told() -> None:
+    known = form().from_json({"id": "a", "lines": [{"name": "x"}]})
+    assert form().unnamed_bytes(known) == 0
+    # Field 100, with two bytes of text; the second time in a line.
+    newer = b"\xa2\x06\x02ab"
+    assert form().unnamed_bytes(known + newer) == len(newer)
+    assert form().unnamed_bytes(b"\x1a\x05" + newer) == len(newer)
+    assert form().to_json(known + newer) == form().to_json(known)
+
+
 def test_json_too_deep_is_refused() -> None:
     value: dict = {}
     for _ in range(500):
