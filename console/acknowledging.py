@@ -13,7 +13,7 @@ from queueapi.models import Alert
 def acknowledge_by_form(request: HttpRequest, alert: Alert) -> AcknowledgementForm | None:
     """Say that they see to it; the form, with what was typed and why not, where it was refused."""
     form = AcknowledgementForm(request.POST)
-    done, _ = carried_out(
+    done = carried_out(
         request,
         form,
         lambda: acknowledge_alert(actor_of(request), alert, form.cleaned_data["note"]),

@@ -1,4 +1,4 @@
-"""What all forms that change something share: the plan first where it is asked for, and refusals where they belong."""
+"""What all forms that change something share: plans that people can read, and refusals where they belong."""
 
 import re
 from collections.abc import Callable
@@ -29,18 +29,16 @@ _NAMED: Final[dict[str, Manager[Any]]] = {
 _OF_FIELD: Final = re.compile(r"(?:queue [^ :]+: )?(?P<field>[a-z_]+): (?P<text>.+)", re.DOTALL)
 
 
-def carried_out(
-    request: HttpRequest, form: BaseForm, act: Callable[[], Made], refusal: str
-) -> tuple[Made | None, ChangePlan | None]:
-    """What came of it; or, where the plan is asked for, that. Neither where there is nothing to do yet, or where the
-    form says what is wrong, `refusal` first."""
+def carried_out(request: HttpRequest, form: BaseForm, act: Callable[[], Made], refusal: str) -> Made | None:
+    """What came of it, where nothing is planned. None where there is nothing to do yet, or where the form says what is
+    wrong, `refusal` first."""
     if request.method != "POST" or not form.is_valid():
-        return None, None
+        return None
     try:
-        return (None, readable(rehearse(act), _metric(form))) if "plan" in request.POST else (act(), None)
+        return act()
     except ActionError as error:
         refuse(form, refusal, error)
-    return None, None
+    return None
 
 
 def refuse(form: BaseForm, refusal: str, error: QueueError) -> None:
@@ -81,7 +79,8 @@ def readable_fields(plan: ChangePlan, metric: str | None = None) -> ChangePlan:
     return replace(plan, changes=tuple(_readable(name, change, known) for name, change in told))
 
 
-def _metric(form: BaseForm) -> str | None:
+def metric_of(form: BaseForm) -> str | None:
+    """What the rule that it changes looks at."""
     return getattr(getattr(form, "instance", None), "metric", None)
 
 

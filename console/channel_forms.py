@@ -6,6 +6,7 @@ from typing import Any, Final
 from django import forms
 from django.core.exceptions import ValidationError
 
+from console.typed_secrets import TypedSecrets
 from queueapi.alerting.channels import shown_options
 from queueapi.choices import ChannelKind
 from queueapi.config import config
@@ -13,26 +14,37 @@ from queueapi.models import AlertChannel
 from queuecore.consuming.handler_options import HIDDEN
 
 _KEEP: Final = "It has one. Empty: it stays."
+_KEEP_TYPED: Final = "It is entered, and not shown again. Empty: it stays as it was typed."
+_TYPED_TOO_LONG_AGO: Final = "Enter it again: what was typed is not known any more, as you have signed in anew since."
 _PRIVATE: Final = "As those of a receiver beside this system."
 _NOT_PRIVATE: Final = "This installation allows it nobody; whoever runs it can set SWITCHYARD_WEBHOOK_ALLOW_PRIVATE."
 
 
 class ChannelForm(forms.Form):
-    """Of one kind. `before` is what the channel has, as people may see it; nothing for a new one."""
+    """Of one kind. `before` is what the channel has, as people may see it; nothing for a new one. `typed` keeps what
+    must not be shown again."""
 
     name = forms.CharField(max_length=100, widget=forms.TextInput(attrs={"autocomplete": "off"}))
     enabled = forms.BooleanField(label="It is on: what rules say is sent", required=False, initial=True)
 
-    def __init__(self, *args: Any, before: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        self.before = before or {}
+    def __init__(self, typed: TypedSecrets, *args: Any, before: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        self.typed, self.before = typed, before or {}
         super().__init__(*args, **kwargs)
 
     def options(self) -> dict[str, object]:
         """As the kind wants them. What is empty is left out, but for a secret that stays."""
         raise NotImplementedError
 
+    def entered(self) -> dict[str, Any]:
+        """As actions want it."""
+        given = self.cleaned_data
+        return {"name": given["name"], "options": self.options(), "enabled": given["enabled"]}
+
     def own_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in self.fields if name not in ("name", "enabled")]
+        return [bound for bound in self.visible_fields() if bound.name not in ("name", "enabled")]
+
+    def done(self) -> None:
+        """What was typed is stored, and not needed any more."""
 
 
 class EmailForm(ChannelForm):
@@ -81,6 +93,7 @@ class WebhookForm(SlackForm):
         help_text="Signs each request: 16 characters or more.",
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "class": "mono"}),
     )
+    typed_secret = forms.CharField(required=False, widget=forms.HiddenInput)
     headers = forms.CharField(
         required=False,
         help_text="More of them, one in each line.",
@@ -91,10 +104,11 @@ class WebhookForm(SlackForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name in ("secret", "headers"):
-            if self.before.get(name):
-                self.fields[name].help_text = _KEEP
-                self.fields[f"forget_{name}"] = forms.BooleanField(label=f"Forget its {name}", required=False)
+        is_typed = self.is_bound and (self.data.get("secret") or self.data.get("typed_secret"))
+        keeps = {name: _KEEP for name in ("secret", "headers") if self.before.get(name)}
+        for name, told in (keeps | ({"secret": _KEEP_TYPED} if is_typed else {})).items():
+            self.fields[name].help_text = told
+            self.fields[f"forget_{name}"] = forms.BooleanField(label=f"Forget its {name}", required=False)
         order = ("name", "url", "secret", "forget_secret", "headers", "forget_headers")
         self.order_fields(order)
 
@@ -105,9 +119,31 @@ class WebhookForm(SlackForm):
         parts = (line.partition(":") for line in lines)
         return {name.strip(): value.strip() for name, _, value in parts}
 
+    def clean(self) -> dict[str, Any]:
+        """A secret is typed once: after that the form has its name alone."""
+        given = self.cleaned_data
+        name = self.typed.keep(given["secret"]) if given.get("secret") else given.get("typed_secret", "")
+        if not given.get("secret") and given.get("forget_secret"):
+            name = ""
+        if not self.before.get("secret"):
+            # Then it is as if none had been typed.
+            given.pop("forget_secret", None)
+        if name and not given.get("secret"):
+            given["secret"] = self.typed.find(name)
+            if given["secret"] is None:
+                self.add_error("secret", _TYPED_TOO_LONG_AGO)
+                name = ""
+        data: Any = self.data
+        self.data = {**data.dict(), "typed_secret": name}
+        given["typed_secret"] = name
+        return given
+
     def options(self) -> dict[str, object]:
         secrets = {name: self._secret(name) for name in ("secret", "headers")}
         return {**super().options(), **{name: value for name, value in secrets.items() if value}}
+
+    def done(self) -> None:
+        self.typed.forget(self.cleaned_data["typed_secret"])
 
     def _secret(self, name: str) -> object:
         if self.cleaned_data[name]:
@@ -123,13 +159,13 @@ FORMS: Final[Mapping[ChannelKind, type[ChannelForm]]] = {
 }
 
 
-def form_of(kind: ChannelKind, data: Any = None) -> ChannelForm:
+def form_of(kind: ChannelKind, typed: TypedSecrets, data: Any = None) -> ChannelForm:
     """For a new channel."""
-    return FORMS[kind](data)
+    return FORMS[kind](typed, data)
 
 
-def form_for(channel: AlertChannel, data: Any = None) -> ChannelForm:
+def form_for(channel: AlertChannel, typed: TypedSecrets, data: Any = None) -> ChannelForm:
     """For one that is there."""
     before = shown_options(channel.kind, channel.options)
     initial = {"name": channel.name, "enabled": channel.enabled}
-    return FORMS[ChannelKind(channel.kind)](data, before=before, initial=initial)
+    return FORMS[ChannelKind(channel.kind)](typed, data, before=before, initial=initial)

@@ -116,6 +116,18 @@ class EditForm(forms.Form):
         return QueueMessage(values["key"], values["data"], values["headers"])
 
 
+class RevertForm(forms.Form):
+    """What is dropped is the edit that was shown."""
+
+    reason = forms.CharField(
+        required=False,
+        max_length=LONGEST_REASON,
+        help_text="The ledger keeps it, with your name.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    seen = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+
+
 def compared(before: QueueMessage, after: QueueMessage, message_form: MessageForm | None = None) -> list[Line]:
     """What would be sent otherwise, with some of what stays around it; empty where nothing would."""
     first, then = ("\n".join(_lines(one, message_form)).splitlines() for one in (before, after))

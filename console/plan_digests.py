@@ -1,17 +1,17 @@
 """What a plan was shown for: it alone may be confirmed. What was typed after it is planned first."""
 
-import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
 
 
 def digest(parts: Mapping[str, Any]) -> str:
-    """Of what a plan was made for: what is confirmed has to be that."""
-    text = json.dumps(dict(_plain(parts)), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    """Of what a plan was made for: what is confirmed has to be that. It tells nobody what secrets are among it."""
+    text = json.dumps(parts, sort_keys=True, default=_plain)
+    return salted_hmac("what a plan was made for", text, algorithm="sha256").hexdigest()[:32]
 
 
 def is_confirmed(request: HttpRequest, planned: str) -> bool:
@@ -23,6 +23,8 @@ def is_to_be_done(request: HttpRequest) -> bool:
     return "confirm" in request.POST
 
 
-def _plain(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in parts.items():
-        yield name, getattr(value, "pk", value)
+def _plain(value: Any) -> Any:
+    """Rows by their keys."""
+    if hasattr(value, "pk"):
+        return str(value.pk)
+    return [str(row.pk) for row in value] if hasattr(value, "model") else str(value)

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from django.core import signing
 from django.forms import BooleanField
 from django.http import QueryDict
 
+from console.meanwhile import Clash, entry_of
 from console.queue_configuration_forms import QueueForm
 from console.queue_field_texts import LABELS
 from queueapi.actions.queue_checks import CHANGEABLE
@@ -51,22 +51,6 @@ class Seen:
         return {name: typed[name] for name in CHANGEABLE if name in typed and typed[name] != self.values[name]}
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
-    """A field that somebody else has changed: what it was, what it is, and what was typed, where that is neither."""
-
-    name: str
-    was: Any
-    now: Any
-    typed: Any
-    by: str
-    at: datetime | None
-
-    @property
-    def label(self) -> str:
-        return LABELS.get(self.name, self.name.capitalize())
-
-
 def clashes(seen: Seen, queue: Queue, form: QueueForm) -> list[Clash]:
     """Pauses are none, though they make another version as well."""
     now = Seen.of(queue).values
@@ -76,12 +60,11 @@ def clashes(seen: Seen, queue: Queue, form: QueueForm) -> list[Clash]:
 
 
 def _clash(name: str, seen: Seen, now: Mapping[str, Any], form: QueueForm, entries: list[AuditEntry]) -> Clash:
-    entry = next((one for one in entries if name in (one.after or {})), None)
     typed, shown = form.cleaned_data, form.fields[name].prepare_value
     is_other = name not in typed or typed[name] not in (seen.values[name], now[name])
     mine = shown(typed[name]) if name in typed else form.typed(name)
-    by, at = (entry.actor_name, entry.at) if entry else ("", None)
-    return Clash(name, shown(seen.values[name]), shown(now[name]), mine if is_other else None, by, at)
+    label, others = LABELS.get(name, name.capitalize()), (shown(seen.values[name]), shown(now[name]))
+    return Clash(label, f"id_{name}", *others, mine if is_other else None, *entry_of(entries, name))
 
 
 def merged(data: QueryDict, seen: Seen, queue: Queue, form: QueueForm) -> QueryDict:

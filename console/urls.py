@@ -184,6 +184,7 @@ urlpatterns = [
     page("dead-letters/groups/", letter_groups.GroupList.as_view(), "dead_letter_groups", Resource.DEAD_LETTER_GROUPS),
     page("dead-letters/ledger/", ledger.LedgerList.as_view(), "ledger", Resource.DEAD_LETTERS),
     page("dead-letters/<uuid:pk>/edit/", letter_edits.edit, "edit_letter", Resource.DEAD_LETTERS),
+    page("dead-letters/<uuid:pk>/original/", letter_edits.revert, "revert_letter", Resource.DEAD_LETTERS),
     page("dead-letters/<uuid:pk>/", dead_letters.show_letter, "dead_letter", Resource.DEAD_LETTERS),
     page("dead-letters/<uuid:pk>/note/", dead_letters.write_note, "note_letter", Resource.DEAD_LETTERS),
     page("dead-letters/<uuid:pk>/payload/", dead_letters.download_payload, "letter_payload", Resource.DEAD_LETTERS),

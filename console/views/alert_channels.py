@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -13,16 +13,22 @@ from django.views.decorators.http import require_http_methods, require_POST
 from console.access import actor_of
 from console.alert_filters import ChannelFilter
 from console.audit_changes import audited
-from console.changes import carried_out, planned
+from console.changes import planned, readable
 from console.channel_forms import form_for, form_of
 from console.lists import ListPage, Sort
+from console.meanwhile import thing_of
+from console.sent_forms import FormOf
+from console.typed_secrets import TypedSecrets
 from queueapi.access.table import Resource
 from queueapi.actions.alert_channels import change_channel, create_channel, delete_channel, test_channel
+from queueapi.actions.rehearsing import rehearse
 from queueapi.alerting.channels import shown_options
+from queueapi.change_plans import Change, ChangePlan
 from queueapi.choices import ChannelKind
 from queueapi.models import AlertChannel
 from queueapi.selectors.alert_channels import channels_for_lists, deliveries_of, rules_telling
 from queueapi.selectors.tenants import recent_audit
+from queuecore.consuming.handler_options import HIDDEN
 
 _DELIVERIES_SHOWN = 20
 
@@ -51,51 +57,37 @@ def show_channel(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """The form of a kind; a POST creates the channel, or shows what that would be, or the form again if refused."""
+    """The form of a kind; a POST shows what would be, and then creates the channel."""
     asked = request.GET.get("kind", "")
     kind = ChannelKind(asked) if asked in ChannelKind.values else ChannelKind.EMAIL
-    form = form_of(kind, request.POST if request.method == "POST" else None)
-    made, plan = carried_out(
-        request,
-        form,
-        lambda: create_channel(
-            actor_of(request),
-            name=form.cleaned_data["name"],
-            kind=kind,
-            options=form.options(),
-            enabled=form.cleaned_data["enabled"],
-        ),
+    sent = FormOf(
+        lambda data: form_of(kind, TypedSecrets(request.session), data),
+        lambda form: create_channel(actor_of(request), kind=kind, **form.entered()),
         "Not created",
-    )
-    if made is not None:
-        messages.success(request, f"Created: channel {made.name}. Test it, then name it in rules.")
-        return redirect("alert_channel", pk=made.pk)
-    context = {"form": form, "plan": plan, "kind": kind, "kinds": list(ChannelKind)}
-    return render(request, "alert_channels/form.html", context)
+    ).sent(request)
+    if sent.made is not None:
+        sent.form.done()
+        messages.success(request, f"Created: channel {sent.made.name}. Test it, then name it in rules.")
+        return redirect("alert_channel", pk=sent.made.pk)
+    return sent.show(request, "alert_channels/form.html", {"kind": kind, "kinds": list(ChannelKind)})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """As `create`, of one that is there. Its kind stays."""
+    """As `create`, of one that is there; its kind stays. Whoever comes second is shown what others have changed."""
     channel = get_object_or_404(AlertChannel, pk=pk)
-    form = form_for(channel, request.POST if request.method == "POST" else None)
-    changed, plan = carried_out(
-        request,
-        form,
-        lambda: change_channel(
-            actor_of(request),
-            channel,
-            name=form.cleaned_data["name"],
-            options=form.options(),
-            enabled=form.cleaned_data["enabled"],
-        ),
+    sent = FormOf(
+        lambda data: form_for(get_object_or_404(AlertChannel, pk=pk), TypedSecrets(request.session), data),
+        lambda form: change_channel(actor_of(request), channel, **form.entered()),
         "Not changed",
-    )
-    if changed is not None:
+        thing_of("channel", channel, "alert_channel", kept_in="options", version=lambda: _version(pk)),
+        plan=lambda form: _plan(lambda: change_channel(actor_of(request), channel, **form.entered())),
+    ).sent(request)
+    if sent.made is not None:
+        sent.form.done()
         messages.success(request, "Changed. What waits goes there, too.")
         return redirect("alert_channel", pk=pk)
-    context = {"form": form, "plan": plan, "channel": channel, "kind": ChannelKind(channel.kind)}
-    return render(request, "alert_channels/form.html", context)
+    return sent.show(request, "alert_channels/form.html", {"channel": channel, "kind": ChannelKind(channel.kind)})
 
 
 @require_POST
@@ -122,6 +114,20 @@ def delete(request: HttpRequest, pk: UUID) -> HttpResponse:
     back, needed = reverse("alert_channel", args=[pk]), Resource.ALERT_CHANNELS
     context = {"thing": channel, "back": back, "plan": plan, "need_resource": needed}
     return render(request, "parts/deletion.html", context)
+
+
+def _plan(act: Callable[[], object]) -> ChangePlan:
+    """Another secret looks as before, and is a change."""
+    plan = rehearse(act)
+    told = readable(plan)
+    return replace(
+        told, changes=told.changes or tuple(Change("secret or headers", HIDDEN, HIDDEN) for _ in plan.changes)
+    )
+
+
+def _version(pk: UUID) -> int:
+    """Another secret makes another one as well."""
+    return AlertChannel.objects.values_list("version", flat=True).get(pk=pk)
 
 
 def _told_nothing(channel: AlertChannel) -> Iterator[str]:

@@ -86,7 +86,7 @@ def acknowledge(request: HttpRequest, pk: UUID) -> HttpResponse:
 def silence(request: HttpRequest, pk: UUID) -> HttpResponse:
     """As `acknowledge`."""
     alert, form = _alert(pk), SilenceAlertForm(request.POST)
-    made, _ = carried_out(
+    made = carried_out(
         request,
         form,
         lambda: silence_alert(

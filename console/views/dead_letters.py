@@ -2,25 +2,23 @@ from typing import Any
 from uuid import UUID
 
 import django_filters
-from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.functional import cached_property
 from django.views.decorators.http import require_POST, require_safe
 
-from console.access import actor_of, seen
+from console import letter_notes
+from console.access import seen
 from console.filters import LetterListFilter
 from console.letter_selections import filter_text
 from console.lists import ListPage, Sort, Tab, make_tabs
 from console.live import render_live
 from console.payloads import show_headers, show_payload
-from queueapi.actions.letter_edits import note_group, note_letter
 from queueapi.choices import LetterState
-from queueapi.errors import ActionError
 from queueapi.models import DeadLetter, DeadLetterBody, DeadLetterEdit, DeadLetterGroup, QuarantinedLetter, Replay
 from queueapi.selectors.dead_letters import (
     COUNTED,
@@ -171,6 +169,7 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
     message_form = form_of_queue(letter.queue)
     context = {
         "letter": letter,
+        "seen_note": letter_notes.seen_note(letter),
         "failed_replays": list(letter.failed_replays.order_by("failed_at").only("id", "failed_at", "state")),
         "why_not_replayable": WHY_NOT_REPLAYABLE.get(letter.state_choice, ""),
         "payload": show_payload(bytes(letter.body.payload), message_form),
@@ -186,22 +185,12 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_POST
 def write_note(request: HttpRequest, pk: UUID) -> HttpResponse:
-    letter = get_object_or_404(DeadLetter, pk=pk)
-    try:
-        note_letter(actor_of(request), letter.pk, request.POST.get("note", ""))
-    except ActionError as error:
-        messages.error(request, f"Not noted: {error.message}.")
-    return redirect("dead_letter", pk=letter.pk)
+    return letter_notes.write_note(request, get_object_or_404(DeadLetter, pk=pk))
 
 
 @require_POST
 def write_group_note(request: HttpRequest, pk: int) -> HttpResponse:
-    group = get_object_or_404(DeadLetterGroup, pk=pk)
-    try:
-        note_group(actor_of(request), group.pk, request.POST.get("note", ""))
-    except ActionError as error:
-        messages.error(request, f"Not noted: {error.message}.")
-    return redirect(f"{reverse('dead_letters')}?state={LetterState.OPEN}&group={group.pk}")
+    return letter_notes.write_note(request, get_object_or_404(DeadLetterGroup, pk=pk))
 
 
 @require_safe
@@ -234,6 +223,7 @@ def _group_facts(group: DeadLetterGroup, trend: list[int]) -> dict[str, Any]:
     """What a list of one group's letters says of the group."""
     return {
         "group": group,
+        "seen_note": letter_notes.seen_note(group),
         "tenants": tenants_hit(group),
         "last_replay": last_replay(group),
         "trend": trend,

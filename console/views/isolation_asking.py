@@ -1,6 +1,5 @@
 """Asking for queues of a tenant's own: the form, what would come of it as it is filled in, and changing it later."""
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -9,12 +8,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of, is_told_details, seen
-from console.changes import carried_out
 from console.isolation_forms import IsolationForm
+from console.meanwhile import thing_of
+from console.sent_forms import FormOf, Sent
 from console.views.isolation_requests import found_request
 from queueapi.actions.isolation import change_request, request_isolation
 from queueapi.actions.isolation_plans import plan_isolation
 from queueapi.choices import IsolationState
+from queueapi.locking import row_locked
 from queueapi.models import IsolationRequest, Tenant
 from queueapi.selectors.isolatable import allowance_of, isolatable_queues, open_request
 
@@ -26,15 +27,15 @@ def ask(request: HttpRequest, pk: UUID) -> HttpResponse:
     if (there := open_request(tenant)) is not None:
         messages.info(request, "One is requested or under way already: this is it.")
         return redirect("isolation_request", pk=there.pk)
-    form = _form(request, tenant)
-    made, _ = carried_out(
-        request,
-        form,
-        lambda: request_isolation(actor_of(request), tenant, form.asked, form.cleaned_data["reason"]),
+    sent = FormOf(
+        lambda data: IsolationForm(tenant, isolatable_queues(tenant), data),
+        lambda form: request_isolation(actor_of(request), tenant, form.asked, form.cleaned_data["reason"]),
         "Not asked for",
-    )
-    if made is None:
-        return _show(request, tenant, form)
+        # The form tells as it is filled in what would come of it, and somebody else decides.
+        plans=False,
+    ).sent(request)
+    if (made := sent.made) is None:
+        return _show(request, tenant, sent)
     is_decided = made.state != IsolationState.REQUESTED
     messages.success(request, "It is carried out now." if is_decided else "Asked for: an administrator decides on it.")
     return redirect("isolation_request", pk=made.pk)
@@ -42,20 +43,21 @@ def ask(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """As `ask`, of one that nobody has decided on."""
+    """As `ask`, of one that nobody has decided on. Whoever comes second is shown what others have changed."""
     found = found_request(request, pk)
     if found.state != IsolationState.REQUESTED:
         messages.error(request, f"It is {found.state_choice.label.lower()}, and not changed any more.")
         return redirect("isolation_request", pk=pk)
-    form = _form(request, found.tenant, found)
-    made, _ = carried_out(
-        request,
-        form,
-        lambda: change_request(actor_of(request), found, queues=form.asked, reason=form.cleaned_data["reason"]),
+    sent = FormOf(
+        lambda data: _form_of(found_request(request, pk), data),
+        lambda form: change_request(actor_of(request), found, queues=form.asked, reason=form.cleaned_data["reason"]),
         "Not changed",
-    )
-    if made is None:
-        return _show(request, found.tenant, form, found)
+        # Whatever is done with it, its tenant is locked first.
+        thing_of("request", found, "isolation_request", kept_in="queues", holding=lambda _: row_locked(found.tenant)),
+        plans=False,
+    ).sent(request)
+    if sent.made is None:
+        return _show(request, found.tenant, sent, found)
     messages.success(request, "Changed.")
     return redirect("isolation_request", pk=pk)
 
@@ -75,14 +77,15 @@ def _tenant(request: HttpRequest, pk: UUID) -> Tenant:
     return get_object_or_404(seen(request, Tenant.objects.select_related("profile")), pk=pk)
 
 
-def _form(request: HttpRequest, tenant: Tenant, found: IsolationRequest | None = None) -> IsolationForm:
-    data: QueryDict | None = request.POST if request.method == "POST" else None
-    before: dict[str, Any] = {} if found is None else {"asked": found.queues, "reason": found.reason}
-    return IsolationForm(tenant, isolatable_queues(tenant), data, **before)
+def _form_of(found: IsolationRequest, data: QueryDict | None) -> IsolationForm:
+    return IsolationForm(found.tenant, isolatable_queues(found.tenant), data, asked=found.queues, reason=found.reason)
 
 
 def _show(
-    request: HttpRequest, tenant: Tenant, form: IsolationForm, found: IsolationRequest | None = None
+    request: HttpRequest,
+    tenant: Tenant,
+    sent: Sent[IsolationForm, IsolationRequest],
+    found: IsolationRequest | None = None,
 ) -> HttpResponse:
-    context = {"tenant": tenant, "form": form, "asked": found, "allowance": allowance_of(tenant)}
-    return render(request, "isolation_requests/form.html", context)
+    context = {"tenant": tenant, "asked": found, "allowance": allowance_of(tenant)}
+    return sent.show(request, "isolation_requests/form.html", context)

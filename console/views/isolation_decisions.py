@@ -1,5 +1,6 @@
 """What becomes of a request for queues of a tenant's own: approve, refuse, withdraw, retry, and back to the shared."""
 
+from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,14 +12,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from console.access import actor_of, is_told_details, viewer
 from console.changes import carried_out, planned
+from console.confirming import confirmed
 from console.isolation_forms import ApprovalForm, RefusalForm, ReturnForm
 from console.views.isolation_requests import found_request, show
-from queueapi.access.table import WRITE, Resource
+from queueapi.access.table import OPERATE, WRITE, Resource
 from queueapi.actions import isolation as actions
 from queueapi.actions.isolation_plans import plan_isolation
 from queueapi.choices import IsolationState
-from queueapi.errors import ActionError
 from queueapi.models import IsolationRequest
+from queueapi.selectors.isolation_words import error_of
 
 _OWN: Final = "You have asked for it yourself: another administrator decides on it"
 
@@ -32,7 +34,7 @@ def show_decision(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def approve(request: HttpRequest, pk: UUID) -> HttpResponse:
     found, form = found_request(request, pk), ApprovalForm(request.POST)
-    done, _ = carried_out(
+    done = carried_out(
         request,
         form,
         lambda: actions.approve_request(
@@ -49,7 +51,7 @@ def approve(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def refuse(request: HttpRequest, pk: UUID) -> HttpResponse:
     found, form = found_request(request, pk), RefusalForm(request.POST)
-    done, _ = carried_out(
+    done = carried_out(
         request,
         form,
         lambda: actions.refuse_request(actor_of(request), found, form.cleaned_data["comment"]),
@@ -61,28 +63,46 @@ def refuse(request: HttpRequest, pk: UUID) -> HttpResponse:
     return redirect("isolation_request", pk=pk)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def withdraw(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """What it means; a POST does it."""
     found = found_request(request, pk)
-    try:
+
+    def act() -> str:
         actions.withdraw_request(actor_of(request), found)
-    except ActionError as error:
-        messages.error(request, f"Not withdrawn: {error.message}.")
-    else:
-        messages.success(request, "Withdrawn: nothing was changed, and it can be asked for anew.")
-    return redirect("isolation_request", pk=pk)
+        return "Withdrawn: nothing was changed, and it can be asked for anew."
+
+    told = {
+        "verb": "Withdraw",
+        "headline": f"Nobody decides on {', '.join(one['name'] for one in found.queues)} any more",
+        "consequence": "Nothing has been changed, and nothing is. It can be asked for anew.",
+        "leave": "Don't withdraw it",
+        "need_verb": OPERATE,
+    }
+    return _confirmed(request, found, act, "Not withdrawn", told)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def retry(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """From where it goes on; a POST does it."""
     found = found_request(request, pk)
-    try:
+
+    def act() -> str:
         actions.retry_request(actor_of(request), found)
-    except ActionError as error:
-        messages.error(request, f"Not tried again: {error.message}.")
-    else:
-        messages.success(request, "It goes on from where it was.")
-    return redirect("isolation_request", pk=pk)
+        return "It goes on from where it was."
+
+    told = {
+        "verb": "Try again",
+        "headline": "It goes on from where it was",
+        "consequence": "What is done already is not done twice, and messages keep their order. It can come to nothing "
+        "again: see first that what it failed for is mended.",
+        "warnings": [f"It had failed: {why}."]
+        if (why := error_of(found, is_detailed=is_told_details(request)))
+        else [],
+        "leave": "Leave it as it is",
+        "need_verb": WRITE,
+    }
+    return _confirmed(request, found, act, "Not tried again", told)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -91,7 +111,7 @@ def retire(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = found_request(request, pk)
     form = ReturnForm(request.POST if request.method == "POST" else request.GET or None)
     discards = form.is_valid() and form.cleaned_data["discard_letters"]
-    done, _ = carried_out(
+    done = carried_out(
         request,
         form,
         lambda: actions.return_to_shared(actor_of(request), found, discard_letters=discards),
@@ -111,6 +131,16 @@ def retire(request: HttpRequest, pk: UUID) -> HttpResponse:
         "need_resource": Resource.ISOLATION_REQUESTS,
     }
     return render(request, "isolation_requests/retire.html", context)
+
+
+def _confirmed(
+    request: HttpRequest, found: IsolationRequest, act: Callable[[], str], refusal: str, told: dict[str, Any]
+) -> HttpResponse:
+    def ask() -> dict[str, Any]:
+        thing = f"own queues of {found.tenant}"
+        return {"thing": thing, "back_name": thing.capitalize(), "need_resource": Resource.ISOLATION_REQUESTS, **told}
+
+    return confirmed(request, act, refusal, reverse("isolation_request", args=[found.pk]), ask)
 
 
 def _again(request: HttpRequest, pk: UUID, **forms: Any) -> HttpResponse:

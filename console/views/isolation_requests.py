@@ -61,7 +61,7 @@ def show_request(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def comment(request: HttpRequest, pk: UUID) -> HttpResponse:
     found, form = found_request(request, pk), CommentForm(request.POST)
-    made, _ = carried_out(
+    made = carried_out(
         request, form, lambda: comment_on_request(actor_of(request), found, form.cleaned_data["text"]), "Not said"
     )
     if made is None:

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -6,9 +7,12 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_POST
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
 
 from console.access import actor_of, is_told_details, seen
+from console.cancelling import asked_to_cancel, what_comes
+from console.confirming import confirmed
 from console.filters import OperationFilter
 from console.lists import Sort
 from console.live import render_live
@@ -55,6 +59,7 @@ def show_operation(request: HttpRequest, pk: UUID) -> HttpResponse:
         "letters": letters_of(operation),
         "letter_states": states,
         "why_not_cancellable": _why_not_cancellable(operation),
+        "when_cancelled": what_comes(operation),
         "progress": replay_progress(operation),
     }
     # What it sent may still be waiting for a handler when the operation itself is over.
@@ -62,9 +67,18 @@ def show_operation(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render_live(request, "operations/page.html", "operations/live.html", context, is_final=is_final)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
-    return _do(request, pk, cancel_operation, "Cancelling: what runs stops at its next step.", "Not cancelled")
+    """What would come of it; a POST does it."""
+    operation = get_object_or_404(seen(request, Operation.objects.all()), pk=pk)
+
+    def act() -> str:
+        cancel_operation(actor_of(request), operation.pk)
+        return "Cancelling: what runs stops at its next step."
+
+    back = reverse("operation", args=[pk])
+    ask = partial(asked_to_cancel, operation, _why_not_cancellable(operation))
+    return confirmed(request, act, "Not cancelled", back, ask)
 
 
 @require_POST

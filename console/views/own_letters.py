@@ -10,6 +10,7 @@ from django.utils.functional import cached_property
 from django.views.decorators.http import require_POST, require_safe
 
 from console.access import seen
+from console.letter_notes import seen_note
 from console.lists import ListPage
 from console.live import render_live
 from console.own_filters import OwnLetterFilter
@@ -55,6 +56,7 @@ def show_letter(request: HttpRequest, pk: UUID) -> HttpResponse:
     message_form = form_of_queue(letter.queue)
     context = {
         "letter": letter,
+        "seen_note": seen_note(letter),
         "failed_replays": list(letter.failed_replays.order_by("failed_at").only("id", "failed_at", "state")),
         "why_not_replayable": dead_letters.WHY_NOT_REPLAYABLE.get(letter.state_choice, ""),
         "payload": show_payload(bytes(letter.body.payload), message_form),

@@ -122,6 +122,10 @@ def _show(
     context = {
         "form": form,
         "queue": queue,
+        "label": "Change" if queue else "Create",
+        "leave": "Don't change" if queue else "Don't create",
+        "changed": "queue",
+        "history": reverse("queue_configuration", args=[queue.pk]) if queue else "",
         "tenant_names": list(names),
         "hash_function": config().queue.partitions.hash_function_name,
         "picture": chosen_picture(form.typed("submit_strategy"), form.typed("processing_strategy")),

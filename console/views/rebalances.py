@@ -1,23 +1,24 @@
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_POST
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
 
 from console.access import actor_of
 from console.balances import balance_tables, with_sources
 from console.cluster_filters import RebalanceFilter
+from console.confirming import confirmed
 from console.lists import Sort
 from console.live import render_live
 from console.live_lists import LiveListPage
 from console.move_flows import draw_moves
+from queueapi.access.table import OPERATE, Resource
 from queueapi.actions.rebalances import cancel_rebalance
 from queueapi.choices import RebalanceState
 from queueapi.cluster.models import Rebalance
-from queueapi.errors import ActionError
 from queueapi.selectors.rebalances import operation_of, rebalances
 from queueapi.selectors.services import living
 
@@ -64,17 +65,36 @@ def show_rebalance(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render_live(request, "rebalances/page.html", "rebalances/live.html", context, is_final=is_final)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def cancel(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Back to the rebalance's page, which says what came of it."""
+    """What would come of it; a POST does it."""
     rebalance = get_object_or_404(Rebalance, pk=pk)
-    try:
+
+    def act() -> str:
         cancel_rebalance(actor_of(request), rebalance.pk)
-    except ActionError as error:
-        messages.error(request, f"Not cancelled: {error.message}.")
-    else:
-        messages.success(request, "Cancelling: what has not moved stays where it is.")
-    return redirect("rebalance", pk=rebalance.pk)
+        return "Cancelling: what has not moved stays where it is."
+
+    return confirmed(
+        request, act, "Not cancelled", reverse("rebalance", args=[pk]), lambda: _asked_to_cancel(rebalance)
+    )
+
+
+def _asked_to_cancel(rebalance: Rebalance) -> dict[str, Any]:
+    is_planned = rebalance.total > 0
+    return {
+        "verb": "Cancel",
+        "thing": "the rebalance",
+        "headline": f"{rebalance.done:,} of {rebalance.total:,} partitions have moved"
+        if is_planned
+        else "Nothing moved",
+        "consequence": "What has not moved stays where it is; services that were to leave stay draining.",
+        "why_not": _why_not_cancellable(rebalance).removesuffix("."),
+        "back_name": "Rebalance",
+        "leave": "Let it go on",
+        "button_kind": "danger",
+        "need_verb": OPERATE,
+        "need_resource": Resource.REBALANCES,
+    }
 
 
 def _why_not_cancellable(rebalance: Rebalance) -> str:

@@ -14,8 +14,9 @@ from django.views.decorators.http import require_http_methods
 from console.access import actor_of
 from console.alert_filters import SilenceFilter
 from console.alert_forms import SilenceForm
-from console.changes import carried_out
 from console.lists import ListPage, Sort
+from console.sent_forms import FormOf
+from console.templatetags.console import plural
 from queueapi.access.table import OPERATE, Resource
 from queueapi.actions.silences import create_silence, end_silence
 from queueapi.models import Queue, Silence
@@ -49,29 +50,30 @@ class SilenceList(ListPage):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """An empty form, or filled in by the link; a POST creates the silence, or shows what it would keep quiet now."""
-    form = SilenceForm(request.POST) if request.method == "POST" else SilenceForm(initial=request.GET.dict())
-    made, plan = carried_out(
-        request,
-        form,
-        lambda: create_silence(
+    """An empty form, or filled in by the link; a POST shows what it would keep quiet now, and then creates it."""
+    sent = FormOf(
+        lambda data: SilenceForm(initial=request.GET.dict()) if data is None else SilenceForm(data),
+        lambda form: create_silence(
             actor_of(request),
             until=timezone.now() + form.cleaned_data["lasts"],
             reason=form.cleaned_data["reason"],
             **form.matched,
         ),
         "Not created",
-    )
-    if made is not None:
+    ).sent(request)
+    if sent.made is not None:
         messages.success(request, "Created: alerts that match are silent within seconds.")
         return redirect("silences")
     context = {
-        "form": form,
-        "plan": plan,
-        "silenced": alerts_matching(**form.matched).count() if plan else None,
+        "silenced": _silenced(sent.form) if sent.plan else "",
         "queue_names": list(Queue.objects.order_by("name").values_list("name", flat=True).distinct()[:_QUEUES_OFFERED]),
     }
-    return render(request, "silences/form.html", context)
+    return sent.show(request, "silences/form.html", context)
+
+
+def _silenced(form: SilenceForm) -> str:
+    number = plural(alerts_matching(**form.matched).count(), "alert that is open,alerts that are open")
+    return f"It would silence {number} now, and whatever comes meanwhile"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

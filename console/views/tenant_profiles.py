@@ -12,6 +12,8 @@ from console.access import actor_of
 from console.audit_changes import audited
 from console.changes import readable_fields
 from console.lists import ListPage, Sort
+from console.meanwhile import thing_of
+from console.sent_forms import FormOf
 from console.tenant_filters import ProfileFilter
 from console.tenant_forms import ProfileForm
 from queueapi.access.table import Resource
@@ -61,37 +63,35 @@ def show_profile(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """An empty form; a POST creates the profile, or shows what that would be, or the form again if refused."""
-    form, plan = ProfileForm(request.POST if request.method == "POST" else None), None
-    if request.method == "POST" and form.is_valid():
-        try:
-            if "plan" not in request.POST:
-                profile = create_profile(actor_of(request), **form.cleaned_data)
-                messages.success(request, f"Created: profile {profile.name}.")
-                return redirect("tenant_profile", pk=profile.pk)
-            plan = plan_profile_creation(**form.cleaned_data)
-        except ActionError as error:
-            form.add_error(None, f"Not created: {error.message}.")
-    return render(request, "tenant_profiles/form.html", {"form": form, "plan": plan and readable_fields(plan)})
+    """An empty form; a POST shows what would be, and then creates the profile."""
+    sent = FormOf(
+        lambda data: ProfileForm(data),
+        lambda form: create_profile(actor_of(request), **form.cleaned_data),
+        "Not created",
+        plan=lambda form: readable_fields(plan_profile_creation(**form.cleaned_data)),
+    ).sent(request)
+    if sent.made is not None:
+        messages.success(request, f"Created: profile {sent.made.name}.")
+        return redirect("tenant_profile", pk=sent.made.pk)
+    return sent.show(request, "tenant_profiles/form.html", {})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """As `create`, of one that is there."""
-    profile, plan = get_object_or_404(TenantProfile, pk=pk), None
-    # The form changes the row that it is given.
-    form = ProfileForm(request.POST if request.method == "POST" else None, instance=TenantProfile.objects.get(pk=pk))
-    if request.method == "POST" and form.is_valid():
-        try:
-            if "plan" not in request.POST:
-                change_profile(actor_of(request), profile, **form.cleaned_data)
-                messages.success(request, "Changed. Its tenants' quotas follow within seconds.")
-                return redirect("tenant_profile", pk=pk)
-            plan = plan_profile_change(profile, **form.cleaned_data)
-        except ActionError as error:
-            form.add_error(None, f"Not changed: {error.message}.")
-    context = {"form": form, "plan": plan and readable_fields(plan), "profile": profile}
-    return render(request, "tenant_profiles/form.html", context)
+    """As `create`, of one that is there. Whoever comes second is shown what others have changed, and nothing is."""
+    profile = get_object_or_404(TenantProfile, pk=pk)
+    sent = FormOf(
+        # The form changes the row that it is given.
+        lambda data: ProfileForm(data, instance=get_object_or_404(TenantProfile, pk=pk)),
+        lambda form: change_profile(actor_of(request), profile, **form.cleaned_data),
+        "Not changed",
+        thing_of("profile", profile, "tenant_profile"),
+        plan=lambda form: readable_fields(plan_profile_change(profile, **form.cleaned_data)),
+    ).sent(request)
+    if sent.made is not None:
+        messages.success(request, "Changed. Its tenants' quotas follow within seconds.")
+        return redirect("tenant_profile", pk=pk)
+    return sent.show(request, "tenant_profiles/form.html", {"profile": profile})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

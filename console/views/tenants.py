@@ -6,16 +6,19 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from console.access import actor_of
 from console.audit_changes import audited
 from console.changes import readable_fields
+from console.confirming import confirmed
 from console.lists import ListPage, Sort
+from console.meanwhile import thing_of
+from console.sent_forms import FormOf
 from console.tenant_filters import TenantFilter
 from console.tenant_forms import SuspensionForm, TenantForm
 from console.usage_charts import usage_charts
-from queueapi.access.table import Resource
+from queueapi.access.table import OPERATE, Resource
 from queueapi.actions.tenant_removal import delete_tenant, plan_tenant_deletion
 from queueapi.actions.tenant_states import plan_resumption, plan_suspension, resume_tenant, suspend_tenant
 from queueapi.actions.tenants import change_tenant, create_tenant, plan_tenant_change, plan_tenant_creation
@@ -77,37 +80,35 @@ def show_tenant(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    """An empty form; a POST creates the tenant, or shows what that would be, or the form again if refused."""
-    form, plan = TenantForm(request.POST if request.method == "POST" else None), None
-    if request.method == "POST" and form.is_valid():
-        try:
-            if "plan" not in request.POST:
-                tenant = create_tenant(actor_of(request), **form.cleaned_data)
-                messages.success(request, f"Created: tenant {tenant.name}.")
-                return redirect("tenant", pk=tenant.pk)
-            plan = plan_tenant_creation(**form.cleaned_data)
-        except ActionError as error:
-            form.add_error(None, f"Not created: {error.message}.")
-    return render(request, "tenants/form.html", {"form": form, "plan": plan and readable_fields(plan)})
+    """An empty form; a POST shows what would be, and then creates the tenant."""
+    sent = FormOf(
+        lambda data: TenantForm(data),
+        lambda form: create_tenant(actor_of(request), **form.cleaned_data),
+        "Not created",
+        plan=lambda form: readable_fields(plan_tenant_creation(**form.cleaned_data)),
+    ).sent(request)
+    if sent.made is not None:
+        messages.success(request, f"Created: tenant {sent.made.name}.")
+        return redirect("tenant", pk=sent.made.pk)
+    return sent.show(request, "tenants/form.html", {})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """As `create`, of one that is there."""
-    tenant, plan = get_object_or_404(Tenant, pk=pk), None
-    # The form changes the row that it is given.
-    form = TenantForm(request.POST if request.method == "POST" else None, instance=Tenant.objects.get(pk=pk))
-    if request.method == "POST" and form.is_valid():
-        try:
-            if "plan" not in request.POST:
-                change_tenant(actor_of(request), tenant, **form.cleaned_data)
-                messages.success(request, "Changed. Quotas hold within seconds.")
-                return redirect("tenant", pk=pk)
-            plan = plan_tenant_change(tenant, **form.cleaned_data)
-        except ActionError as error:
-            form.add_error(None, f"Not changed: {error.message}.")
-    context = {"form": form, "plan": plan and readable_fields(plan), "tenant": tenant}
-    return render(request, "tenants/form.html", context)
+    """As `create`, of one that is there. Whoever comes second is shown what others have changed, and nothing is."""
+    tenant = get_object_or_404(Tenant, pk=pk)
+    sent = FormOf(
+        # The form changes the row that it is given.
+        lambda data: TenantForm(data, instance=get_object_or_404(Tenant, pk=pk)),
+        lambda form: change_tenant(actor_of(request), tenant, **form.cleaned_data),
+        "Not changed",
+        thing_of("tenant", tenant, "tenant"),
+        plan=lambda form: readable_fields(plan_tenant_change(tenant, **form.cleaned_data)),
+    ).sent(request)
+    if sent.made is not None:
+        messages.success(request, "Changed. Quotas hold within seconds.")
+        return redirect("tenant", pk=pk)
+    return sent.show(request, "tenants/form.html", {"tenant": tenant})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -126,15 +127,32 @@ def suspend(request: HttpRequest, pk: UUID) -> HttpResponse:
     return render(request, "tenants/suspend.html", {"form": form, "tenant": tenant})
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def resume(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """One that somebody has resumed meanwhile is what was wanted."""
+    """What it means; a POST does it. One that somebody has resumed meanwhile is what was wanted."""
     tenant = get_object_or_404(Tenant, pk=pk)
-    was_suspended = bool(plan_resumption(tenant).changes)
-    resume_tenant(actor_of(request), tenant)
-    told = f"{tenant.name} publishes again within seconds" if was_suspended else "it was not suspended any more"
-    messages.success(request, f"Resumed: {told}.")
-    return redirect("tenant", pk=pk)
+    plan = plan_resumption(tenant)
+
+    def act() -> str:
+        resume_tenant(actor_of(request), tenant)
+        told = f"{tenant.name} publishes again within seconds" if plan.changes else "it was not suspended any more"
+        return f"Resumed: {told}."
+
+    def ask() -> dict[str, Any]:
+        return {
+            "verb": "Resume",
+            "thing": tenant.name,
+            "headline": "It publishes again" if plan.changes else "It is not suspended",
+            "consequence": "Within seconds every process takes what is published for it. Nothing of what was refused "
+            "meanwhile comes again by itself: its publishers send that once more.",
+            "plan": readable_fields(plan),
+            "back_name": tenant.name,
+            "leave": "Don't resume",
+            "need_verb": OPERATE,
+            "need_resource": Resource.TENANTS,
+        }
+
+    return confirmed(request, act, "Not resumed", reverse("tenant", args=[pk]), ask)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -41,7 +41,7 @@ class TokenList(ListPage):
 def create(request: HttpRequest) -> HttpResponse:
     """An empty form; a POST makes the token and shows it: the only answer that ever has it."""
     form = TokenForm(viewer(request), request.POST if request.method == "POST" else None)
-    made, _ = carried_out(request, form, lambda: _make(request, form), "Not made")
+    made = carried_out(request, form, lambda: _make(request, form), "Not made")
     if made is None:
         return render(request, "tokens/form.html", {"form": form})
     token, secret = made

@@ -13,12 +13,14 @@ from console.access import actor_of
 from console.audit_changes import audited
 from console.changes import carried_out, planned
 from console.lists import ListPage, Sort
+from console.meanwhile import thing_of
 from console.people_filters import UserFilter
 from console.people_forms import PasswordForm, RoleForm, UserForm
+from console.sent_forms import FormOf
 from console.templatetags.console import plural
 from queueapi.access.principals import role_of
 from queueapi.access.table import WRITE, Resource
-from queueapi.actions.users import create_user, set_user_active, set_user_password, set_user_role
+from queueapi.actions.users import create_user, set_user_active, set_user_password, set_user_role, user_locked
 from queueapi.errors import ActionError
 from queueapi.selectors.tenants import recent_audit
 from queueapi.selectors.users import users_for_lists
@@ -50,25 +52,25 @@ def show_user(request: HttpRequest, pk: int) -> HttpResponse:
 def create(request: HttpRequest) -> HttpResponse:
     """An empty form; a POST creates the user, or shows the form again if refused."""
     form = UserForm(request.POST if request.method == "POST" else None)
-    made, plan = carried_out(request, form, lambda: create_user(actor_of(request), **form.cleaned_data), "Not created")
+    made = carried_out(request, form, lambda: create_user(actor_of(request), **form.cleaned_data), "Not created")
     if made is None:
-        return render(request, "users/form.html", {"form": form, "plan": plan})
+        return render(request, "users/form.html", {"form": form})
     messages.success(request, f"Created: {made.get_username()} can sign in.")
     return redirect("user", pk=made.pk)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def change_role(request: HttpRequest, pk: int) -> HttpResponse:
-    """What they are now; a POST gives them another role, or shows what that would change."""
+    """What they are now; a POST shows what another role would change, and then gives them that."""
     person = get_object_or_404(users_for_lists(), pk=pk)
-    now = role_of(person)
-    initial = {} if now is None else {"role": now[0], "tenant": now[1]}
-    form = RoleForm(request.POST if request.method == "POST" else None, initial=initial)
-    done, plan = carried_out(
-        request, form, lambda: set_user_role(actor_of(request), person, **form.cleaned_data), "Not changed"
-    )
-    if done is None:
-        return render(request, "users/role.html", {"form": form, "plan": plan, "person": person})
+    sent = FormOf(
+        lambda data: RoleForm(data, initial=_standing(pk)),
+        lambda form: set_user_role(actor_of(request), person, **form.cleaned_data),
+        "Not changed",
+        thing_of("user", person, "user", holding=user_locked),
+    ).sent(request)
+    if sent.made is None:
+        return sent.show(request, "users/role.html", {"person": person})
     messages.success(request, "Changed: it holds from their next request on.")
     return redirect("user", pk=pk)
 
@@ -78,7 +80,7 @@ def set_password(request: HttpRequest, pk: int) -> HttpResponse:
     """Ends their sessions, but for the one in which somebody sets their own."""
     person = get_object_or_404(User, pk=pk)
     form = PasswordForm(request.POST if request.method == "POST" else None)
-    done, _ = carried_out(request, form, lambda: _set_password(request, person, form), "Not set")
+    done = carried_out(request, form, lambda: _set_password(request, person, form), "Not set")
     if done is None:
         return render(request, "users/password.html", {"form": form, "person": person})
     messages.success(request, f"Set: {person.get_username()} signs in with it from now on.")
@@ -94,6 +96,12 @@ def lock(request: HttpRequest, pk: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def unlock(request: HttpRequest, pk: int) -> HttpResponse:
     return _set_active(request, pk, active=True)
+
+
+def _standing(pk: int) -> dict[str, Any]:
+    """What they are now."""
+    now = role_of(get_object_or_404(User.objects.select_related("account"), pk=pk))
+    return {} if now is None else {"role": now[0], "tenant": now[1]}
 
 
 def _set_password(request: HttpRequest, person: User, form: PasswordForm) -> bool:

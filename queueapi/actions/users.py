@@ -1,12 +1,14 @@
 """The people who sign in: who they are, and what they are here to do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from queueapi.access.principals import role_of
 from queueapi.actions.actor import SYSTEM, Actor, audit
@@ -14,6 +16,7 @@ from queueapi.actions.sign_ins import locked_until, record_failure
 from queueapi.change_plans import Change, ChangePlan
 from queueapi.choices import Role
 from queueapi.errors import InvalidInput, LastAdministrator, NotAllowed
+from queueapi.locking import row_locked
 from queueapi.models import Account, Tenant
 
 
@@ -118,6 +121,15 @@ def administrators() -> QuerySet[User]:
 def lock_administrators() -> None:
     """Of two who make less of each other at once, the second sees what the first has done."""
     list(Account.objects.select_for_update().filter(role=Role.ADMINISTRATOR).order_by("pk").values_list("pk"))
+
+
+@contextmanager
+def user_locked(user: Model) -> Iterator[None]:
+    """A transaction in which nobody else changes them. Administrators before anybody, as in all of these."""
+    with transaction.atomic():
+        lock_administrators()
+        with row_locked(user):
+            yield
 
 
 def _check_not_last(user: User) -> None:

@@ -35,10 +35,9 @@ NO_PAGES: Final = {
 }
 # What only takes a form, and leads back to a page that is walked.
 LEADING_BACK: Final = frozenset((
-    "acknowledge_alert", "activate_queue", "approve_isolation", "cancel_operation", "cancel_rebalance",
-    "comment_isolation", "note_group", "note_letter", "pause_operation", "pause_queue", "refuse_isolation",
-    "resume_operation", "resume_queue", "resume_tenant", "retry_isolation", "silence_alert", "switch_alert_rule",
-    "test_alert_channel", "withdraw_isolation",
+    "acknowledge_alert", "activate_queue", "approve_isolation", "comment_isolation", "note_group", "note_letter",
+    "pause_operation", "pause_queue", "refuse_isolation", "resume_operation", "resume_queue", "silence_alert",
+    "test_alert_channel",
 ))  # fmt: skip
 # What the browser's console says of an answer; the answer itself is looked at.
 _STATUS: Final = "the server responded with a status of"

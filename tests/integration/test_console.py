@@ -1063,12 +1063,33 @@ def test_an_operation_is_cancelled_once(admin_client: Client) -> None:
     operation = make_operation()
     url = reverse("cancel_operation", args=[operation.pk])
 
+    asked = text_of(admin_client.get(url))
+    operation.refresh_from_db()
+    assert operation.state == OperationState.RUNNING
+    assert "What runs stops at its next step; what was not sent yet stays open." in asked
     first = admin_client.post(url, follow=True)
 
     operation.refresh_from_db()
     assert operation.state == OperationState.CANCELLING
+    assert "That cannot be done" in text_of(admin_client.get(url))
     assert "Cancelling: what runs stops at its next step." in text_of(first)
     assert "It is being cancelled already." in text_of(first)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("isolate_tenant", "Its messages stay in the shared queues"),
+        ("return_tenant", "Its messages go on to its own queues"),
+        ("backfill", "Days that were made anew stay so"),
+        ("count", "what is done stays"),
+    ],
+)
+def test_what_comes_of_cancelling_depends_on_what_is_under_way(admin_client: Client, kind: str, told: str) -> None:
+    operation = make_operation()
+    Operation.objects.filter(pk=operation.pk).update(kind=kind)
+    for name in ("operation", "cancel_operation"):
+        assert told in text_of(admin_client.get(reverse(name, args=[operation.pk]))), name
 
 
 def test_an_operation_that_is_over_is_not_cancelled(admin_client: Client) -> None:
@@ -1088,7 +1109,6 @@ def test_an_operation_that_is_over_is_not_cancelled(admin_client: Client) -> Non
         "restore_letters",
         "release_letters",
         "note_letter",
-        "cancel_operation",
     ],
 )
 def test_what_changes_something_is_never_a_link(admin_client: Client, name: str) -> None:

@@ -23,6 +23,7 @@ from queueapi.choices import AlertState, Role
 from queueapi.models import Alert, AlertChannel, AlertRule, AuditEntry, LagCurrent, Queue, Silence, Tenant
 from queuecore.consuming.handler_options import HIDDEN
 from tests.alerts import make_alert, make_channel, make_rule, make_silence
+from tests.console_forms import confirm, fields_of
 from tests.integration.web_receiver import Receiver, answer
 from tests.people import person
 
@@ -300,10 +301,10 @@ def test_silences_are_narrowed_down(browser, queue) -> None:
 def test_a_silence_is_planned_and_created(browser, queue) -> None:
     make_alert(queue)
     data = {"queue": "main", "lasts": "1 hour", "reason": "an upgrade"}
-    planned = send(browser, "create_silence", **data, plan="yes")
+    planned = send(browser, "create_silence", **data)
     assert "It would silence 1 alert that is open now" in planned
     assert not Silence.objects.exists()
-    assert "Created: alerts that match" in send(browser, "create_silence", **data)
+    assert "Created: alerts that match" in words_of(confirm(browser, reverse("create_silence"), data))
     assert Silence.objects.get().queue == queue
 
 
@@ -390,17 +391,18 @@ def test_a_rule_is_planned_created_and_changed(browser, queue) -> None:
         "enabled": "on",
         "channels": [str(channel.pk)],
     }
-    planned = send(browser, "create_alert_rule", **data, plan="yes")
+    planned = send(browser, "create_alert_rule", **data)
     assert "What would change" in planned
     assert "Fires above \N{EN DASH} 3,600 s " in planned
     assert not AlertRule.objects.filter(name="Reports").exists()
-    assert "Created: rule Reports" in send(browser, "create_alert_rule", **data)
+    assert "Created: rule Reports" in words_of(confirm(browser, reverse("create_alert_rule"), data))
     rule = AlertRule.objects.get(name="Reports")
     assert (rule.queue, rule.threshold, list(rule.channels.all())) == (queue, 3600, [channel])
     changed = {name: data[name] for name in ("name", "severity", "for_s", "resolve_for_s", "enabled")}
-    planned = send(browser, "change_alert_rule", rule.pk, **{**changed, "for_s": "90"}, threshold="60", plan="yes")
+    address = reverse("change_alert_rule", args=[rule.pk])
+    planned = send(browser, "change_alert_rule", rule.pk, **{**changed, "for_s": "90"}, threshold="60")
     assert "Fires above 3,600 s 60 s Fires when it lasts 5 min 90 s " in planned
-    assert "Changed." in send(browser, "change_alert_rule", rule.pk, **changed, threshold="60")
+    assert "Changed." in words_of(confirm(browser, address, {**changed, "threshold": "60"}))
     rule.refresh_from_db()
     assert (rule.threshold, list(rule.channels.all()), rule.queue) == (60, [], queue)
 
@@ -426,9 +428,14 @@ def test_a_rule_that_makes_no_sense_is_refused_and_stays_typed(browser, queue, t
 
 def test_a_rule_is_switched_off_and_on(browser, queue) -> None:
     rule = make_rule(queue)
+    make_alert(queue, rule)
+    asked = browser.get(reverse("switch_alert_rule", args=[rule.pk]))
+    assert "Nobody is told of it any more, and its 1 open alert resolves within seconds." in words_of(asked)
+    assert fields_of(asked.content.decode()) == {"enabled": "no"}
     assert "Off: its open alerts resolve" in send(browser, "switch_alert_rule", rule.pk, enabled="no")
     rule.refresh_from_db()
     assert not rule.enabled
+    assert "It watches again" in seen(browser, "switch_alert_rule", rule.pk)
     send(browser, "switch_alert_rule", rule.pk, enabled="yes")
     rule.refresh_from_db()
     assert rule.enabled
@@ -465,11 +472,11 @@ def test_no_channels_yet(browser) -> None:
 )
 def test_a_channel_of_each_kind_is_planned_and_created(browser, kind, options) -> None:
     url = f"{reverse('create_alert_channel')}?kind={kind}"
-    planned = words_of(browser.post(url, {"name": "On call", "enabled": "on", **options, "plan": "yes"}))
+    planned = words_of(browser.post(url, {"name": "On call", "enabled": "on", **options}))
     assert "What would change" in planned
     assert SECRET not in planned
     assert not AlertChannel.objects.exists()
-    made = words_of(browser.post(url, {"name": "On call", "enabled": "on", **options}, follow=True))
+    made = words_of(confirm(browser, url, {"name": "On call", "enabled": "on", **options}))
     assert "Created: channel On call" in made
     channel = AlertChannel.objects.get()
     assert channel.kind == kind
@@ -485,10 +492,10 @@ def test_secrets_are_shown_nowhere_and_stay_unless_others_are_entered(browser) -
         for secret in (SECRET, "hidden-path", "hidden-header"):
             assert secret not in shown
     sent = {"name": "Pager 2", "url": f"https://hooks.example.org/{HIDDEN}", "timeout_ms": "7000", "enabled": "on"}
-    assert "Changed." in words_of(browser.post(change, sent, follow=True))
+    assert "Changed." in words_of(confirm(browser, change, sent))
     channel.refresh_from_db()
     assert channel.options == {**options, "timeout_ms": 7000}
-    browser.post(change, {**sent, "secret": "another secret, long enough", "forget_headers": "on"})
+    confirm(browser, change, {**sent, "secret": "another secret, long enough", "forget_headers": "on"})
     channel.refresh_from_db()
     assert channel.options["secret"] == "another secret, long enough"
     assert "headers" not in channel.options
@@ -503,6 +510,42 @@ def test_a_channel_that_cannot_work_is_refused_and_stays_typed(browser) -> None:
     assert "Not created: " in words_of(page)
     assert 'value="typed"' in page.content.decode()
     assert 'value="short"' not in page.content.decode()
+
+
+def test_a_secret_is_typed_once_and_is_there_after_a_refusal_and_a_plan(browser) -> None:
+    url = f"{reverse('create_alert_channel')}?kind=webhook"
+    typed = {"name": "Pager", "url": "https://hooks.example.org/hook", "timeout_ms": "5000", "secret": SECRET}
+    refused = browser.post(url, {**typed, "timeout_ms": "never"})
+    assert SECRET not in refused.content.decode()
+    again = {**typed, "secret": "", "typed_secret": refused.context["form"]["typed_secret"].value()}
+    plan = browser.post(url, again)
+    assert SECRET not in plan.content.decode()
+    assert "It is entered, and not shown again" in words_of(plan)
+    assert SECRET not in again["typed_secret"]
+    browser.post(url, {**fields_of(plan.content.decode()), "confirm": "yes"})
+    assert AlertChannel.objects.get().options["secret"] == SECRET
+    assert SECRET not in str(dict(browser.session))
+
+
+def test_a_typed_secret_that_is_not_known_any_more_is_asked_for_again(browser) -> None:
+    url = f"{reverse('create_alert_channel')}?kind=webhook"
+    typed = {"name": "Pager", "url": "https://hooks.example.org/hook", "timeout_ms": "5000"}
+    refused = browser.post(url, {**typed, "typed_secret": "of a session that is over"})
+    assert refused.context["form"].errors.keys() == {"secret"}
+    assert "Enter it again" in words_of(refused)
+    assert not AlertChannel.objects.exists()
+
+
+def test_a_typed_secret_can_be_forgotten_or_replaced_before_it_is_stored(browser) -> None:
+    url = f"{reverse('create_alert_channel')}?kind=webhook"
+    typed = {"name": "Pager", "url": "https://hooks.example.org/hook", "timeout_ms": "5000"}
+    plan = browser.post(url, {**typed, "secret": SECRET})
+    again = {**typed, "typed_secret": plan.context["form"]["typed_secret"].value()}
+    confirm(browser, url, {**again, "secret": "", "forget_secret": "on"})
+    confirm(browser, url, {**again, "name": "Pager 2", "secret": "another secret, long enough"})
+    options = dict(AlertChannel.objects.values_list("name", "options"))
+    assert "secret" not in options["Pager"]
+    assert options["Pager 2"]["secret"] == "another secret, long enough"
 
 
 def test_a_test_says_what_came_of_it(browser, receiver) -> None:
@@ -594,7 +637,7 @@ def test_strangers_are_sent_to_sign_in(client, alerting) -> None:
     assert not AuditEntry.objects.exclude(actor_name=SYSTEM.name).exists()
 
 
-@pytest.mark.parametrize("name", ["acknowledge_alert", "silence_alert", "switch_alert_rule", "test_alert_channel"])
+@pytest.mark.parametrize("name", ["acknowledge_alert", "silence_alert", "test_alert_channel"])
 def test_what_changes_something_is_never_a_link(browser, alerting, name) -> None:
     assert browser.get(reverse(name, args=[alerting[CHANGES[name]]])).status_code == 405
 

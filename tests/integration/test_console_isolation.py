@@ -233,6 +233,7 @@ def test_who_asked_changes_comments_and_withdraws(installation, eve, ada) -> Non
     browser(ada).post(reverse("withdraw_isolation", args=[found.pk]))
     found.refresh_from_db()
     assert found.state == IsolationState.REQUESTED
+    assert "Nobody decides on Telemetry any more" in seen(client, "withdraw_isolation", found.pk)
     client.post(reverse("withdraw_isolation", args=[found.pk]))
     found.refresh_from_db()
     assert found.state == IsolationState.REFUSED
@@ -260,6 +261,7 @@ def test_a_return_shows_its_plan_and_what_failed_is_tried_again(installation, ev
     told = seen(browser(eve), "isolation_request", found.pk)
     assert "roker-7" not in told
     assert "administrators see why" in told
+    assert "It goes on from where it was" in seen(client, "retry_isolation", found.pk)
     assert client.post(reverse("retry_isolation", args=[found.pk])).status_code == 302
     found.refresh_from_db()
     assert found.state == IsolationState.RETIRING

@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from queueapi.actions.actor import SYSTEM
+from queueapi.actions.actor import SYSTEM, Actor
 from queueapi.actions.dead_letters import discard_letters
-from queueapi.actions.letter_edits import edit_letter, message_of, note_group
+from queueapi.actions.letter_edits import edit_letter, message_of, note_group, revert_letter
 from queueapi.actions.letter_states import change_states
 from queueapi.actions.replays import start_replay
 from queueapi.actions.tenants import create_tenant, ensure_system_tenant
@@ -36,6 +36,7 @@ from queueapi.selectors import letter_owners
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.letter_owners import owners_of
 from queuecore.messages import QueueMessage
+from tests.console_forms import fields_of as largest_form
 from tests.letters import make_letter, states_of
 from tests.page_forms import confirm, fields_of, first_button
 from tests.page_offers import Page
@@ -55,9 +56,9 @@ def text(answer: Any) -> str:
 
 def typed(client: Any, letter: DeadLetter, **changes: str) -> dict[str, str]:
     """What the form has, as a browser would send it."""
-    form = client.get(reverse("edit_letter", args=[letter.pk])).context["form"]
-    shown = {name: form[name].value() or "" for name in form.fields}
-    return {**shown, **changes}
+    context = client.get(reverse("edit_letter", args=[letter.pk])).context
+    shown = {name: context["form"][name].value() or "" for name in context["form"].fields}
+    return {**shown, "seen": context["seen"], **changes}
 
 
 def compared(client: Any, letter: DeadLetter, typed: dict[str, str]) -> dict[str, str]:
@@ -376,22 +377,62 @@ def test_what_cannot_be_sent_is_refused_and_kept(admin_client, queue, field, val
     assert not DeadLetterEdit.objects.exists()
 
 
-def test_of_two_who_edit_the_second_is_told(admin_client, queue) -> None:
-    letter = make_letter(queue)
+@pytest.mark.parametrize("button", ["plan", "save"])
+def test_of_two_who_edit_the_second_is_shown_what_the_first_did_and_may_go_on(admin_client, queue, button) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215}')
+    url = reverse("edit_letter", args=[letter.pk])
     mine = compared(admin_client, letter, typed(admin_client, letter, payload='{"mine": 1}'))
-    edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"theirs", {}))
-    page = text(admin_client.post(reverse("edit_letter", args=[letter.pk]), mine))
-    assert "has edited the letter" in page
-    assert "mine" in page
-    assert bytes(DeadLetterEdit.objects.get().payload) == b"theirs"
+    edit_letter(Actor("bob"), letter.pk, QueueMessage(letter.key, b'{"temperature": 21.5}', {}), reason="a comma")
+    answer = admin_client.post(url, {**mine, button: "yes"})
+    assert answer.status_code == 409
+    page = answer.content.decode()
+    for told in ("bob has edited the letter since you opened it", "They did it because: a comma"):
+        assert told in page
+    theirs = page.partition('id="clashes"')[2].partition("</section>")[0]
+    assert "added: </span>  &quot;temperature&quot;: 21.5" in theirs
+    assert json.loads(answer.context["form"]["payload"].value()) == {"mine": 1}
+    assert json.loads(bytes(DeadLetterEdit.objects.get().payload)) == {"temperature": 21.5}
+    # Having seen it, they go on.
+    seen = {"seen": answer.context["seen"], "planned": answer.context["planned"]}
+    assert admin_client.post(url, {**mine, **seen}).status_code == 302
+    assert json.loads(bytes(DeadLetterEdit.objects.get().payload)) == {"mine": 1}
 
 
-def test_an_edit_is_taken_back(admin_client, queue) -> None:
+def test_who_edits_what_another_has_taken_back_is_told(admin_client, queue) -> None:
     letter = make_letter(queue)
-    edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"other", {}))
-    letter.refresh_from_db()
-    admin_client.post(reverse("edit_letter", args=[letter.pk]), {**typed(admin_client, letter), "revert": "yes"})
+    edit = edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"theirs", {}))
+    mine = compared(admin_client, letter, typed(admin_client, letter, form="text", payload="mine"))
+    revert_letter(Actor("bob"), letter.pk, seen=edit.edited_at)
+    answer = admin_client.post(reverse("edit_letter", args=[letter.pk]), mine)
+    assert answer.status_code == 409
+    assert "bob has gone back to the original since you opened it" in answer.content.decode()
+    assert answer.context["seen"] == ""
     assert not DeadLetterEdit.objects.exists()
+
+
+def test_an_edit_is_taken_back_after_a_look_at_what_is_dropped(admin_client, queue) -> None:
+    letter = make_letter(queue, payload=b'{"temperature": 215}')
+    edit_letter(Actor("bob"), letter.pk, QueueMessage(letter.key, b'{"temperature": 21.5}', {}))
+    url = reverse("revert_letter", args=[letter.pk])
+    assert url in text(admin_client.get(reverse("edit_letter", args=[letter.pk])))
+    page = text(admin_client.get(url))
+    assert "What bob has edited would be dropped" in page
+    assert "removed: </span>  &quot;temperature&quot;: 21.5" in page
+    assert DeadLetterEdit.objects.exists()
+    assert admin_client.post(url, {**largest_form(page), "reason": "it was right"}).status_code == 302
+    assert not DeadLetterEdit.objects.exists()
+    assert LedgerEntry.objects.first().reason == "it was right"
+    assert "Nobody has edited this letter" in text(admin_client.get(url))
+
+
+def test_another_edit_than_the_one_that_was_shown_is_not_dropped(admin_client, queue) -> None:
+    letter = make_letter(queue)
+    first = edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"first", {}))
+    url = reverse("revert_letter", args=[letter.pk])
+    sent = largest_form(text(admin_client.get(url)))
+    edit_letter(Actor("bob"), letter.pk, QueueMessage(letter.key, b"second", {}), seen=first.edited_at)
+    assert "bob has edited the letter" in text(admin_client.post(url, sent, follow=True))
+    assert bytes(DeadLetterEdit.objects.get().payload) == b"second"
 
 
 def test_only_open_letters_are_edited(admin_client, queue) -> None:

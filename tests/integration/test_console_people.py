@@ -20,6 +20,7 @@ from queueapi.actions.tokens import revoke_token
 from queueapi.choices import Role
 from queueapi.models import Account, ApiToken, AuditEntry, Tenant
 from queuecore.topics import SYSTEM_TENANT
+from tests.console_forms import confirm
 from tests.console_pages import queries_of
 from tests.people import PASSWORD, bearer, person, token_of
 
@@ -252,10 +253,11 @@ def test_a_user_who_cannot_be_is_refused_and_stays_typed(browser, typed, told) -
 
 def test_a_role_is_planned_and_changed(browser) -> None:
     bob = person("bob", Role.OPERATOR)
-    planned = send(browser, "change_user_role", bob.pk, role="auditor", plan="yes")
+    planned = send(browser, "change_user_role", bob.pk, role="auditor")
     assert "Role operator auditor" in planned
     assert Account.objects.get(user=bob).role == "operator"
-    assert "Changed: it holds" in send(browser, "change_user_role", bob.pk, role="auditor")
+    address = reverse("change_user_role", args=[bob.pk])
+    assert "Changed: it holds" in words_of(confirm(browser, address, {"role": "auditor"}))
     assert Account.objects.get(user=bob).role == "auditor"
 
 

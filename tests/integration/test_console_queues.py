@@ -19,6 +19,7 @@ from queueapi.choices import ConsumerState
 from queueapi.cluster.models import Partition
 from queueapi.models import AuditEntry, ConsumerStanding, LetterEpoch, Operation, Pause, Queue
 from queueapi.selectors.consumers import attempts_by_tenant, consumers_of
+from tests.console_forms import fields_of, words_of
 from tests.instances import announce
 
 pytestmark = pytest.mark.django_db
@@ -174,9 +175,20 @@ def test_what_an_operation_holds_back_is_its_own_to_let_go(browser, queue) -> No
 def test_a_tenant_or_a_partition_is_paused(browser, queue) -> None:
     tenant = create_tenant(SYSTEM, "Noisy")
     url = reverse("pause_queue", args=[queue.pk])
-    browser.post(url, {"what": str(tenant.pk), "reason": "too noisy"})
-    browser.post(url, {"what": "1", "reason": "poison"})
+    plan = browser.post(url, {"what": str(tenant.pk), "reason": "too noisy"})
+    assert "Pause tenant Noisy of Main" in words_of(plan)
+    assert "messages go on being stored" in words_of(plan)
+    assert not Pause.objects.exists()
+    browser.post(url, fields_of(plan.content.decode()))
+    browser.post(url, fields_of(browser.post(url, {"what": "1", "reason": "poison"}).content.decode()))
     assert {(pause.tenant, pause.partition) for pause in Pause.objects.all()} == {(tenant, None), (None, 1)}
+    for pause in Pause.objects.all():
+        address = reverse("resume_queue", args=[queue.pk, pause.pk])
+        plan = browser.post(address)
+        assert f"Resume {pause.what} of Main" in words_of(plan)
+        assert Pause.objects.filter(pk=pause.pk).exists()
+        browser.post(address, fields_of(plan.content.decode()))
+    assert not Pause.objects.exists()
 
 
 @pytest.mark.parametrize(

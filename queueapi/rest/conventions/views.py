@@ -5,11 +5,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
-from django.db import router, transaction
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from queueapi.locking import row_locked
 from queueapi.rest.conventions import etags
 from queueapi.rest.conventions.dry_runs import check_dry_run
 from queueapi.rest.conventions.idempotency import answer_once, has_left
@@ -33,15 +33,7 @@ class Conventional(APIView):
     def holding(self) -> AbstractContextManager[None]:
         """Nobody else changes the thing of this request meanwhile. By default its row is locked; a view whose actions
         lock something else, or something else first, locks that."""
-        return self._row_locked()
-
-    @contextmanager
-    def _row_locked(self) -> Iterator[None]:
-        thing = self._get_thing()
-        model = type(thing)
-        with transaction.atomic(using=router.db_for_write(model)):
-            list(model._base_manager.select_for_update().filter(pk=thing.pk).values_list("pk"))  # noqa: SLF001 - Django's
-            yield
+        return row_locked(self._get_thing())
 
     def _answer(self, handler: Callable[..., Any], request: Request, *args: Any, **kwargs: Any) -> Any:
         if request.method in SAFE_METHODS:

@@ -1,12 +1,10 @@
 """Users over REST: who may sign in, and what they are here to do."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.contrib.auth import SESSION_KEY, update_session_auth_hash
 from django.contrib.auth.models import User
-from django.db import transaction
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, status, viewsets
@@ -18,10 +16,10 @@ from queueapi.access.principals import role_of
 from queueapi.access.table import Resource
 from queueapi.actions.users import (
     create_user,
-    lock_administrators,
     set_user_active,
     set_user_password,
     set_user_role,
+    user_locked,
 )
 from queueapi.choices import Role
 from queueapi.models import Tenant
@@ -94,13 +92,8 @@ class UserViewSet(Conventional, viewsets.ReadOnlyModelViewSet[User]):
     pagination_class = pagination.ByUserName
     filterset_class = UserFilter
 
-    @contextmanager
-    def holding(self) -> Iterator[None]:
-        """Administrators before anybody, as actions do."""
-        with transaction.atomic():
-            lock_administrators()
-            with super().holding():
-                yield
+    def holding(self) -> AbstractContextManager[None]:
+        return user_locked(self._get_thing())
 
     @extend_schema(request=NewUserSerializer, responses={201: UserSerializer}, summary="Create a user")
     @rehearsed
