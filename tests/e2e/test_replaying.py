@@ -115,6 +115,7 @@ def test_a_ramp_waits_for_the_outcome_of_its_first_letters(
     expect(ramp).to_have_value("1, 10, 100")
     expect(page.get_by_text(re.compile("^Paused is "))).to_be_visible()
     ramp.fill("2")
+    page.get_by_role("button", name="Show the plan anew").click()
     page.get_by_role("button", name="Replay 5 letters").click()
     outcomes = page.get_by_test_id("outcomes")
     expect(outcomes).to_contain_text("It waits for the outcome of the first 2.", timeout=OVER_MS)
@@ -141,6 +142,8 @@ def test_a_replay_at_a_rate_is_held_up_and_called_off(demo: RunningSystem, page:
     expect(page.get_by_text("It goes on where it stopped.")).to_be_visible()
     before = first_number(sent.inner_text())
     wait_until(lambda: first_number(sent.inner_text()) > before)
+    page.get_by_role("link", name="Cancel…").click()
+    expect(page.get_by_text("what was not sent yet stays open")).to_be_visible()
     page.get_by_role("button", name="Cancel").click()
     expect(state).to_contain_text("Cancelled", timeout=OVER_MS)
     # What was not sent is open again, to the letter.

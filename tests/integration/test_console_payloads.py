@@ -64,8 +64,9 @@ def page_of(client: Client, letter: DeadLetter) -> str:
 
 def typed(client: Client, letter: DeadLetter, query: str = "", **changes: str) -> dict[str, str]:
     """What the form has, as a browser would send it."""
-    form = client.get(reverse("edit_letter", args=[letter.pk]) + query).context["form"]
-    return {**{name: form[name].value() or "" for name in form.fields}, **changes}
+    context = client.get(reverse("edit_letter", args=[letter.pk]) + query).context
+    shown = {name: context["form"][name].value() or "" for name in context["form"].fields}
+    return {**shown, "seen": context["seen"], **changes}
 
 
 def planned(client: Client, letter: DeadLetter, given: dict[str, str]) -> Any:
