@@ -1,5 +1,6 @@
 """Isolation over REST: ask for queues of a tenant's own, decide on that, follow it, and return to the shared ones."""
 
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from django_filters import rest_framework as filters
@@ -12,6 +13,7 @@ from rest_framework.response import Response
 from queueapi.access.table import OPERATE, WRITE, Resource
 from queueapi.actions import isolation as actions
 from queueapi.choices import IsolationState
+from queueapi.locking import row_locked
 from queueapi.models import IsolationRequest
 from queueapi.rest import pagination
 from queueapi.rest.actors import actor_of
@@ -63,6 +65,10 @@ class IsolationRequestViewSet(Conventional, OnlyVisible, viewsets.ReadOnlyModelV
     serializer_class = wire.IsolationRequestSerializer
     pagination_class = pagination.NewestFirst
     filterset_class = IsolationFilter
+
+    def holding(self) -> AbstractContextManager[None]:
+        """Whatever is done with a request, its tenant is locked first."""
+        return row_locked(self._get_thing().tenant)
 
     @extend_schema(
         summary="Request queues of a tenant's own",
