@@ -774,7 +774,7 @@ def test_a_letter_is_replayed_from_its_page_after_the_plan(admin_client: Client,
     operation = letter.replay.operation
     assert operation.created_by == admin_user
     assert AuditEntry.objects.get(object_id=str(operation.pk)).address == "127.0.0.1"
-    assert response.headers["Location"] == reverse("operation", args=[operation.pk])
+    assert response.redirect_chain == [(reverse("operation", args=[operation.pk]), 302)]
     followed = admin_client.get(reverse("dead_letter", args=[letter.pk])).content.decode()
     assert reverse("operation", args=[operation.pk]) in followed
     assert 'hx-trigger="every 2s' in followed
@@ -839,7 +839,7 @@ def test_selected_letters_are_planned_before_they_are_replayed(admin_client: Cli
     confirmed = confirm(admin_client, reverse("replay_letters"), {"letter": kept})
 
     operation = Operation.objects.get()
-    assert confirmed.headers["Location"] == reverse("operation", args=[operation.pk])
+    assert confirmed.redirect_chain == [(reverse("operation", args=[operation.pk]), 302)]
     assert set(operation.replay.letters.values_list("pk", flat=True)) == {letter.pk for letter in ready}
 
 
@@ -847,8 +847,10 @@ def test_a_plan_that_no_longer_holds_changes_nothing(admin_client: Client) -> No
     queue = make_queue()
     letters = [make_letter(queue), make_letter(queue, state=LetterState.REPLAYING)]
 
-    chosen = [str(letter.pk) for letter in letters]
-    response = confirm(admin_client, reverse("replay_letters"), {"letter": chosen})
+    # All that were chosen, not only those that the plan leaves.
+    chosen = {"letter": [str(letter.pk) for letter in letters]}
+    planned = admin_client.post(reverse("replay_letters"), chosen).context["planned"]
+    response = admin_client.post(reverse("replay_letters"), {**chosen, "planned": planned, "confirm": "yes"})
 
     assert "Nothing was replayed" in text_of(response)
     assert not Operation.objects.exists()

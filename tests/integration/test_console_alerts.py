@@ -23,8 +23,8 @@ from queueapi.choices import AlertState, Role
 from queueapi.models import Alert, AlertChannel, AlertRule, AuditEntry, LagCurrent, Queue, Silence, Tenant
 from queuecore.consuming.handler_options import HIDDEN
 from tests.alerts import make_alert, make_channel, make_rule, make_silence
-from tests.console_forms import confirm, fields_of
 from tests.integration.web_receiver import Receiver, answer
+from tests.page_forms import confirm, fields_of
 from tests.people import person
 
 pytestmark = pytest.mark.django_db

@@ -36,7 +36,6 @@ from queueapi.selectors import letter_owners
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.letter_owners import owners_of
 from queuecore.messages import QueueMessage
-from tests.console_forms import fields_of as largest_form
 from tests.letters import make_letter, states_of
 from tests.page_forms import confirm, fields_of, first_button
 from tests.page_offers import Page
@@ -119,8 +118,9 @@ def test_the_overview_leads_to_replaying_a_whole_group_in_three_clicks(admin_cli
     plan = admin_client.post(reverse("replay_letters"), {"group": letters[0].group_id})
     assert "3 messages will be sent again" in text(plan)
     started = confirm(admin_client, reverse("replay_letters"), {"group": letters[0].group_id, "ramp": "1, 2"})
-    assert started.status_code == 302
-    assert Replay.objects.get().ramp == [1, 2]
+    replay = Replay.objects.get()
+    assert started.redirect_chain == [(reverse("operation", args=[replay.operation_id]), 302)]
+    assert replay.ramp == [1, 2]
 
 
 def test_the_plan_of_a_replay_says_whose_letters_they_are(admin_client, queue) -> None:
@@ -419,7 +419,7 @@ def test_an_edit_is_taken_back_after_a_look_at_what_is_dropped(admin_client, que
     assert "What bob has edited would be dropped" in page
     assert "removed: </span>  &quot;temperature&quot;: 21.5" in page
     assert DeadLetterEdit.objects.exists()
-    assert admin_client.post(url, {**largest_form(page), "reason": "it was right"}).status_code == 302
+    assert admin_client.post(url, {**fields_of(page), "reason": "it was right"}).status_code == 302
     assert not DeadLetterEdit.objects.exists()
     assert LedgerEntry.objects.first().reason == "it was right"
     assert "Nobody has edited this letter" in text(admin_client.get(url))
@@ -429,7 +429,7 @@ def test_another_edit_than_the_one_that_was_shown_is_not_dropped(admin_client, q
     letter = make_letter(queue)
     first = edit_letter(SYSTEM, letter.pk, QueueMessage(letter.key, b"first", {}))
     url = reverse("revert_letter", args=[letter.pk])
-    sent = largest_form(text(admin_client.get(url)))
+    sent = fields_of(text(admin_client.get(url)))
     edit_letter(Actor("bob"), letter.pk, QueueMessage(letter.key, b"second", {}), seen=first.edited_at)
     assert "bob has edited the letter" in text(admin_client.post(url, sent, follow=True))
     assert bytes(DeadLetterEdit.objects.get().payload) == b"second"

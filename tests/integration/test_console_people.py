@@ -20,8 +20,8 @@ from queueapi.actions.tokens import revoke_token
 from queueapi.choices import Role
 from queueapi.models import Account, ApiToken, AuditEntry, Tenant
 from queuecore.topics import SYSTEM_TENANT
-from tests.console_forms import confirm
 from tests.console_pages import queries_of
+from tests.page_forms import confirm
 from tests.people import PASSWORD, bearer, person, token_of
 
 pytestmark = pytest.mark.django_db

@@ -37,7 +37,7 @@ def test_the_plan_comes_first(browser, installation) -> None:
     assert not Operation.objects.filter(kind="drain_queue").exists()
     answer = confirm(browser, reverse("drain_queue", args=[installation.queue.pk]), {})
     operation = Operation.objects.get(kind="drain_queue")
-    assert answer.url == reverse("operation", args=[operation.pk])
+    assert answer.redirect_chain == [(reverse("operation", args=[operation.pk]), 302)]
     shown = show(browser, "queue", installation.queue)
     for text in ("Draining", "It takes no more messages", "Cancel, and activate it", "0 of 3"):
         assert text in shown
@@ -78,7 +78,7 @@ def test_a_queue_is_resized_after_its_plan(browser, installation) -> None:
     fill(queue, installation.tenant, 3)
     answer = confirm(browser, address, {"partitions": "5"})
     operation = Operation.objects.get(kind="resize_queue")
-    assert answer.url == reverse("operation", args=[operation.pk])
+    assert answer.redirect_chain == [(reverse("operation", args=[operation.pk]), 302)]
     run_until_told(operation, "3 messages are still to be consumed in the former partitions")
     told = "its messages go to partitions 3 to 7, which are consumed when 0 to 2 are done"
     assert told in show(browser, "queue", queue)

@@ -19,8 +19,8 @@ from queueapi.choices import ConsumerState
 from queueapi.cluster.models import Partition
 from queueapi.models import AuditEntry, ConsumerStanding, LetterEpoch, Operation, Pause, Queue
 from queueapi.selectors.consumers import attempts_by_tenant, consumers_of
-from tests.console_forms import fields_of, words_of
 from tests.instances import announce
+from tests.page_forms import fields_of, words_of
 
 pytestmark = pytest.mark.django_db
 

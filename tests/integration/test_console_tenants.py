@@ -33,10 +33,9 @@ from queueapi.models import (
 from queueapi.runtime import close_provider
 from queuecore.processing.strategies import ProcessingStrategyType
 from queuecore.submit.strategies import SubmitStrategyType
-from tests import page_forms
 from tests.alerts import make_alert
-from tests.console_forms import confirm
 from tests.letters import make_letter
+from tests.page_forms import confirm, fields_of
 
 pytestmark = pytest.mark.django_db
 
@@ -75,7 +74,7 @@ def page(browser: Client, name: str, *args: Any, **query: Any) -> str:
     return answer.content.decode()
 
 
-def fields_of(row: Any, **changes: Any) -> dict[str, Any]:
+def filled_in(row: Any, **changes: Any) -> dict[str, Any]:
     """What a browser sends of a form that was filled in so."""
     form = (TenantForm if isinstance(row, Tenant) else ProfileForm)(instance=row)
     shown = {name: form[name].value() for name in form.fields}
@@ -227,7 +226,7 @@ def test_usage_is_narrowed_to_tenants_by_name_and_keeps_its_days(browser, tenant
     shown = page(browser, "usage", days="30", q="found", sort="sent")
     assert "Foundry</a>" in shown
     assert "Acme</a>" not in shown
-    sent = page_forms.fields_of(shown, 'role="search"')
+    sent = fields_of(shown, 'role="search"')
     assert sent == {"q": "found", "days": "30", "sort": "sent"}
     assert "No tenants match" in page(browser, "usage", days="30", q="nobody")
     assert "Nothing was used since" in page(browser, "usage", days="1", q="found")
@@ -274,7 +273,7 @@ def test_a_tenant_is_created_and_changed(browser, small) -> None:
     assert "Created: tenant Acme." in made.content.decode()
     tenant = Tenant.objects.get(name="Acme")
     assert tenant.profile == small
-    data = fields_of(tenant, messages_per_s="9", profile=str(DEFAULT_PROFILE))
+    data = filled_in(tenant, messages_per_s="9", profile=str(DEFAULT_PROFILE))
     assert "Changed." in confirm(browser, reverse("change_tenant", args=[tenant.pk]), data).content.decode()
     tenant.refresh_from_db()
     assert (tenant.messages_per_s, tenant.profile_id) == (9, DEFAULT_PROFILE)
@@ -288,7 +287,7 @@ def test_a_profile_is_created_and_changed(browser) -> None:
     profile = TenantProfile.objects.get(name="gold")
     assert (profile.submit_strategies, profile.approves_isolation) == (["BURST", "BATCH"], True)
     url = reverse("change_tenant_profile", args=[profile.pk])
-    confirm(browser, url, fields_of(profile, max_queues="2", approves_isolation=False))
+    confirm(browser, url, filled_in(profile, max_queues="2", approves_isolation=False))
     profile.refresh_from_db()
     assert (profile.max_queues, profile.approves_isolation, profile.submit_strategies) == (2, False, ["BURST", "BATCH"])
 
@@ -317,7 +316,7 @@ def test_what_was_typed_is_kept_when_it_is_refused(browser, tenant, name, typed,
 def test_the_default_profile_keeps_its_name(browser) -> None:
     default = TenantProfile.objects.get(pk=DEFAULT_PROFILE)
     url = reverse("change_tenant_profile", args=[default.pk])
-    shown = browser.post(url, fields_of(default, name="standard")).content.decode()
+    shown = browser.post(url, filled_in(default, name="standard")).content.decode()
     assert "Not changed: name: the default profile keeps its name" in shown
     assert 'value="standard"' in shown
 
@@ -330,7 +329,7 @@ def test_a_plan_is_shown_and_changes_nothing(browser, tenant) -> None:
         ("change_tenant_profile", default, "max_retention_ms", "36 h", ("Longest retention", "36 h")),
         ("change_tenant_profile", default, "stored_bytes", "1.5 TiB", ("Stored bytes", "1,536 GiB")),
     ):
-        data = fields_of(row, **{field: typed})
+        data = filled_in(row, **{field: typed})
         shown = browser.post(reverse(name, args=[row.pk]), data).content.decode()
         assert "What would change" in shown
         label, value = told
@@ -345,7 +344,7 @@ def test_a_plan_is_shown_and_changes_nothing(browser, tenant) -> None:
 def test_lengths_and_sizes_are_typed_and_told_with_their_units(browser, small) -> None:
     typed = {"stored_bytes": "50 MiB", "bytes_per_s": "1536", "min_retention_ms": "90 s", "max_retention_ms": "36 h"}
     url = reverse("change_tenant_profile", args=[small.pk])
-    confirm(browser, url, fields_of(small, **typed))
+    confirm(browser, url, filled_in(small, **typed))
     small.refresh_from_db()
     kept = (small.stored_bytes, small.bytes_per_s, small.min_retention_ms, small.max_retention_ms)
     assert kept == (50 * 1024**2, 1536, 90_000, 129_600_000)
@@ -353,14 +352,14 @@ def test_lengths_and_sizes_are_typed_and_told_with_their_units(browser, small) -
         shown = page(browser, name, small.pk)
         for told in ("50 MiB", "1,536 B", "90 s", "36 h"):
             assert told in shown, (name, told)
-    refused = browser.post(url, fields_of(small, max_retention_ms="a week")).content.decode()
+    refused = browser.post(url, filled_in(small, max_retention_ms="a week")).content.decode()
     assert "cannot be read; write it as" in refused
-    assert "greater than or equal to 1" in browser.post(url, fields_of(small, stored_bytes="-1 B")).content.decode()
+    assert "greater than or equal to 1" in browser.post(url, filled_in(small, stored_bytes="-1 B")).content.decode()
 
 
 def test_a_plan_names_profiles(browser, tenant, small) -> None:
     url = reverse("change_tenant", args=[tenant.pk])
-    shown = browser.post(url, fields_of(tenant, profile=str(small.pk))).content.decode()
+    shown = browser.post(url, filled_in(tenant, profile=str(small.pk))).content.decode()
     assert '<td class="breakable">default</td><td class="breakable">small</td>' in shown
 
 

@@ -22,8 +22,8 @@ from queueapi.actions.users import set_user_role
 from queueapi.choices import Role
 from queueapi.models import Account, AlertRule, Queue
 from tests.alerts import make_channel, make_rule
-from tests.console_forms import confirm, fields_of, words_of
 from tests.letters import make_letter
+from tests.page_forms import confirm, fields_of, words_of
 from tests.people import person
 
 pytestmark = pytest.mark.django_db
@@ -280,7 +280,7 @@ def test_nobody_writes_over_a_note_that_they_have_not_read(browser, queue, is_gr
     page = f"{reverse('dead_letters')}?state=open&group={noted.pk}"
     page = page if is_group else reverse("dead_letter", args=[noted.pk])
     address = reverse("note_group" if is_group else "note_letter", args=[noted.pk])
-    seen = fields_of(browser.get(page).content.decode(), address)["seen"]
+    seen = fields_of(browser.get(page).content.decode(), f'action="{address}"')["seen"]
     (note_group if is_group else note_letter)(BOB, noted.pk, "billing is away")
     answer = browser.post(address, {"note": "mine", "seen": seen})
     assert answer.status_code == 409
