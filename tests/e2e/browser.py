@@ -19,7 +19,10 @@ ARGUMENTS = [
 ]
 
 
-_COUNT = "addEventListener('click', () => { sessionStorage.clicks = 1 + Number(sessionStorage.clicks ?? 0) }, true)"
+# By a pointer: keys press buttons as well.
+_COUNT = """addEventListener("click", (event) => {
+    if (event.detail) sessionStorage.clicks = 1 + Number(sessionStorage.clicks ?? 0)
+}, true)"""
 
 
 class Person(NamedTuple):

@@ -77,6 +77,7 @@ def test_what_was_asked_for_stays_where_it_is_refused(demo: RunningSystem, tenan
     expect(preview).to_contain_text(f"isolated.{tenants.id}.1")
     ask.click()
     expect(page.get_by_test_id("request-state")).to_have_text("Requested")
+    page.get_by_role("link", name="Withdraw").click()
     page.get_by_role("button", name="Withdraw").click()
     expect(page.get_by_text("Withdrawn: nothing was changed, and it can be asked for anew.")).to_be_visible()
 

@@ -61,7 +61,11 @@ def test_three_clicks_from_the_overview_replay_a_group_that_goes_on_unseen(demo:
     expect(button).to_be_in_viewport()
     button.click()
     letters = first_number(page.get_by_role("heading", name=re.compile("will be sent again")).inner_text())
-    page.get_by_label("Letters a second, at most").fill(f"{letters / TAKES_S}")
+    # What is typed is planned anew: by a key, as it is typed.
+    rate = page.get_by_label("Letters a second, at most")
+    rate.fill(f"{letters / TAKES_S}")
+    rate.press("Enter")
+    expect(page.get_by_text("At this rate sending takes")).to_be_visible()
     page.get_by_role("button", name=re.compile(r"^Replay [\d,]+ letters?$")).click()
     page.wait_for_url("/operations/*/")
     assert clicks_on(page) == 3

@@ -41,7 +41,7 @@ def test_an_operator_keeps_queues_going_and_does_not_change_them(people: People,
 def test_an_auditor_sees_all_and_does_nothing(people: People, queue: str, letter: str) -> None:
     page = people(Role.AUDITOR).page
     page.goto(queue)
-    expect_off(page, "Pause", "You have the role auditor, which may not operate queues.")
+    expect_off(page, "Pause…", "You have the role auditor, which may not operate queues.")
     expect_off(page, "Drain…", "You have the role auditor, which may not operate queues.")
     page.goto(letter)
     for button in ("Replay…", "Discard…", "Edit…"):
