@@ -13,6 +13,7 @@ from queueapi.choices import LetterState
 from queueapi.models import DeadLetter, Queue
 from queueapi.replaying import ReplaySettings
 from queueapi.selectors.consumers import all_pauses
+from queueapi.selectors.counting import counts_of
 from queueapi.selectors.letter_filter import LetterFilter, Selection, selected_letters
 from queueapi.selectors.letter_plans import letters_told
 from queueapi.selectors.replay_readiness import why_refused
@@ -80,10 +81,10 @@ def plan_replay(selection: Selection, target: Queue | None, settings: ReplaySett
 
 def _refusals(selection: Selection, target: Queue | None, settings: ReplaySettings) -> Iterator[Refusal]:
     """A filter that names no state means open letters."""
-    chosen = selected_letters(selection).order_by()
-    for condition, reason in why_refused(target, settings):
-        letters = chosen.filter(condition, state=LetterState.OPEN)
-        if count := letters.count():
+    chosen, refused = selected_letters(selection).order_by(), why_refused(target, settings)
+    several = [chosen.filter(condition, state=LetterState.OPEN) for condition, _ in refused]
+    for letters, (_, reason), count in zip(several, refused, counts_of(*several), strict=True):
+        if count:
             yield Refusal(reason, count, _examples(letters))
     if not isinstance(selection, LetterFilter) or selection.state not in (None, LetterState.OPEN):
         yield from _not_open(chosen)

@@ -99,7 +99,11 @@ def _by_queue(every: Counter[UUID], wanted: LetterFilter, settings: ReplaySettin
 
 
 def _by_partition(ready: QuerySet[DeadLetter], selection: Selection) -> Counter[Place]:
-    """Counted by group, whose number is sorted in less time than its queue's id."""
+    """Where each letter is looked at they are counted by group, whose number is sorted in less time than its queue's
+    id."""
+    if not (isinstance(selection, LetterFilter) and selection.is_searching):
+        found = counted(ready, selection, "queue_id", "partition")
+        return Counter({(queue, partition): letters for queue, partition, letters in found})
     places, numbers = list(counted(ready, selection, "group_id", "partition")), Counter[Place]()
     groups = DeadLetterGroup.objects.order_by()
     if len(places) <= _TOLD:

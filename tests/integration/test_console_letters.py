@@ -36,6 +36,7 @@ from queueapi.selectors import letter_owners
 from queueapi.selectors.letter_filter import LetterFilter
 from queueapi.selectors.letter_owners import owners_of
 from queuecore.messages import QueueMessage
+from tests.console_pages import queries_of
 from tests.letters import make_letter, states_of
 from tests.page_forms import confirm, fields_of, first_button
 from tests.page_offers import Page
@@ -171,6 +172,13 @@ def test_a_group_that_is_gone_has_no_letters(admin_client, queue) -> None:
     for group in ("7777", str(2**63)):
         assert admin_client.get(reverse("dead_letters"), {"group": group}).status_code == 200
     assert not admin_client.get(reverse("dead_letters"), {"group": "7777"}).context["page"].object_list
+
+
+@pytest.mark.parametrize("name", ["replay_letters", "discard_letters"])
+def test_no_plan_asks_oftener_than_a_page_may(admin_client, queue, name) -> None:
+    letters = [make_letter(queue, tenant=create_tenant(SYSTEM, f"Tenant {number}")) for number in range(3)]
+    for chosen in ({"letter": [letter.pk for letter in letters]}, {"filter": "{}"}, {"filter": '{"text": "hot"}'}):
+        assert queries_of(lambda chosen=chosen: admin_client.post(reverse(name), chosen)) <= 15, chosen
 
 
 def test_a_replay_is_gone_about_as_was_chosen(admin_client, queue) -> None:
