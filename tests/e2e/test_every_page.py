@@ -3,11 +3,14 @@ without tables that scroll, without a complaint of the browser's and without ask
 minutes: here those that most people look at, all in the long tier."""
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 
 from console.own_pages import OWN
@@ -22,11 +25,21 @@ from tests.e2e.walking import Walk
 from tests.system import RunningSystem
 
 PASSWORD = "correct horse battery"
+REASON = "a test of all pages"
 FIRES_S = 60
 # Of what comes after the page, on a machine that has other things to do.
 PATIENCE_MS = 30_000
 # All that comes over the wire, compressed as it is there.
 FIRST_BYTES = 500_000
+
+
+@pytest.fixture(autouse=True)
+def undecided(demo: RunningSystem) -> Iterator[None]:
+    """Requests of these tests wait for nobody's decision after them."""
+    yield
+    for asked in demo.get_all("isolation-requests?state=requested"):
+        if asked["reason"] == REASON:
+            demo.request("POST", f"isolation-requests/{asked['id']}/withdraw")
 
 
 def furnish(system: RunningSystem) -> list[str]:
@@ -40,7 +53,7 @@ def furnish(system: RunningSystem) -> list[str]:
     system.request("POST", "tokens", {"name": f"Token {name}", "scopes": ["queues:read"]})
     system.request("POST", "tenant-profiles", {"name": f"Profile {name}"})
     tenant = system.request("POST", "tenants", {"name": f"Tenant {name}"})["id"]
-    asked = {"tenant": tenant, "queues": [{"name": "Main", "partitions": 2}], "reason": "a test"}
+    asked = {"tenant": tenant, "queues": [{"name": "Main", "partitions": 2}], "reason": REASON}
     isolation = system.request("POST", "isolation-requests", asked)["id"]
     spare = {"name": f"Spare-{uuid4().hex[:8]}", "topic": f"spare-{uuid4().hex[:8]}", "handler": "log"}
     queue = system.request("POST", "queues", spare)["id"]
@@ -49,15 +62,26 @@ def furnish(system: RunningSystem) -> list[str]:
     wait_until(lambda: system.get_all("services"), FIRES_S)
     rule = next(one for one in system.get_all("alert-rules") if one["name"] == name)
     user, service = system.get_all("users")[0], system.get_all("services")[0]
+    letter, operation, rebalance = (first_of(system, rows) for rows in ("dead-letters", "operations", "rebalances"))
     return [
         f"/alert-rules/{rule['id']}/",
         f"/tenants/{own_tenant(system)}/",
+        f"/tenants/{own_tenant(system)}/resume/",
         f"/isolation-requests/{isolation}/",
         f"/isolation-requests/{isolation}/retire/",
+        f"/isolation-requests/{isolation}/retry/",
+        f"/isolation-requests/{isolation}/withdraw/",
+        f"/operations/{operation}/cancel/",
+        f"/rebalances/{rebalance}/cancel/",
+        reverse("revert_letter", args=[letter]),
         f"/queues/{queue}/delete/",
         f"/users/{user['id']}/unlock/",
         f"/services/{service['service_id']}/undrain/",
     ]
+
+
+def first_of(system: RunningSystem, rows: str) -> str:
+    return str(system.request("GET", rows)["results"][0]["id"])
 
 
 def own_tenant(system: RunningSystem) -> str:
@@ -121,7 +145,7 @@ def furnish_tenant(system: RunningSystem, tenant: str) -> list[str]:
     rule = {"name": name, "metric": "open_letters", "queue": queue["id"], "threshold": 0, "for_s": 0}
     system.request("POST", "alert-rules", rule)
     publish_unreadable(system, queue["id"], tenant)
-    asked = {"tenant": tenant, "queues": [{"name": "Main", "partitions": 2}], "reason": "a test"}
+    asked = {"tenant": tenant, "queues": [{"name": "Main", "partitions": 2}], "reason": REASON}
     isolation = system.request("POST", "isolation-requests", asked)["id"]
     token = {"name": f"Token {name}", "scopes": ["queues:read"], "role": "tenant_viewer", "tenant": tenant}
     system.request("POST", "tokens", token)
@@ -132,6 +156,7 @@ def furnish_tenant(system: RunningSystem, tenant: str) -> list[str]:
         f"/dead-letters/{letter}/",
         f"/alerts/{alert}/",
         f"/isolation-requests/{isolation}/",
+        f"/isolation-requests/{isolation}/withdraw/",
     ]
 
 
@@ -253,6 +278,7 @@ def test_pages_of_tenants_people_and_of_strangers(browser: Browser, demo: Runnin
         page.get_by_role("button", name="Replay…").click()
         page.get_by_role("button", name="Replay 1 letter").click()
         expect(page).to_have_url(re.compile("/operations/"))
+        firsts.append(f"{urlsplit(page.url).path}cancel/")
         look_at_decisions(walk, furnish_decisions(demo, tenant))
     walk.all_pages(*firsts, f"/tenants/{tenant}/isolate/", "/")
     refused, unreached = walk.refused(), walk.unreached(offered_to(role))
