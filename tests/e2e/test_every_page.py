@@ -153,6 +153,7 @@ def furnish_tenant(system: RunningSystem, tenant: str) -> list[str]:
     alert = wait_until(lambda: [one for one in system.get_all("alerts") if one["rule_name"] == name], FIRES_S)[0]["id"]
     return [
         f"/queues/{queue['id']}/",
+        f"/queues/{queue['id']}/partitions/",
         f"/dead-letters/{letter}/",
         f"/alerts/{alert}/",
         f"/isolation-requests/{isolation}/",
